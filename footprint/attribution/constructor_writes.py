@@ -78,11 +78,11 @@ def _kept(graph: DependencyGraph, number: int, pages: set[int]) -> set[int]:
         return pages
     symbols = graph.bindings.symbols[number]
     names = {
-        reference.name
+        symbols.reference_names[place]
         for provider, places in graph.bindings.providers[number].items()
         if provider != number
         for place in places
-        if (reference := symbols.references[place]).is_defined
+        if symbols.reference_kinds[place].is_defined
     }
     areas = symbols.areas(graph.objects[number].library.image, names)
     size = graph.page_bytes

@@ -425,10 +425,10 @@ class DependencyGraph:
         """By object, the names of it that others use."""
         names_by_object: dict[int, set[str]] = {}
         for user, answers in enumerate(self.bindings.providers):
-            references = self.bindings.symbols[user].references
+            names = self.bindings.symbols[user].reference_names
             for provider, places in answers.items():
                 if user != provider:
-                    names_by_object.setdefault(provider, set()).update([references[place].name for place in places])
+                    names_by_object.setdefault(provider, set()).update([names[place] for place in places])
         return names_by_object
 
     def is_cxx_runtime(self, number: int) -> bool:

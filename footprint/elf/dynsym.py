@@ -7,11 +7,11 @@ Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for w
 """
 
 from array import array
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from functools import cached_property
-from itertools import compress, repeat
-from operator import itemgetter, ne
-from typing import Final
+from itertools import chain, compress, repeat
+from operator import ne
+from typing import Final, cast
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
@@ -24,10 +24,10 @@ from footprint.elf.relocations import (
     symbol_and_type,
     symbols_and_types,
 )
-from footprint.elf.symbols import SymbolEntry, SymbolTable
+from footprint.elf.symbols import SymbolTable, fields_of_kind
 from footprint.elf.versions import VERSION_INDEX, Version, Versions, read_versions
 from footprint.errors import InputError
-from footprint.members import NamedTuple, dataclass, each_record
+from footprint.members import NamedTuple, dataclass
 
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
@@ -35,6 +35,10 @@ _NOT_SEEN: Final = frozenset({abi.STV_INTERNAL, abi.STV_HIDDEN})
 # On MIPS a symbol without definition has the address of a lazy-binding stub or, with this flag, a canonical PLT entry.
 
 _CHAIN_BYTES: Final = 1 << 12
+
+_LookupClass = tuple[bool, bool]
+"""Whether a lookup passes over canonical PLT entries, and whether it copies."""
+_PLAIN: Final = False, False
 
 
 class SymbolReference(NamedTuple):
@@ -59,6 +63,17 @@ class SymbolReference(NamedTuple):
     is_defined: bool
 
 
+class ReferenceKind(NamedTuple):
+    """What a reference has beside its name, which few kinds differ in: see `SymbolReference`."""
+
+    version: Version | None
+    is_call: bool
+    is_copy: bool
+    is_weak: bool
+    is_protected: bool
+    is_defined: bool
+
+
 @dataclass(frozen=True, eq=False)
 class DynamicSymbols:
     """The dynamic symbols of a file.
@@ -66,7 +81,8 @@ class DynamicSymbols:
     Attributes:
         versions: Its versions.
         count: The number of entries of its table, as far as the loader can know it.
-        references: The symbols that its relocations look up.
+        reference_names: The names of the symbols that its relocations look up.
+        reference_kinds: The kind of each of these references.
         defined: By name the index of the definition that others can find; the last one where there are several.
         several: By name all definitions in the order of the table, where there are several: one for each version.
         canonical_plt_entries: The symbols of a program that are canonical PLT entries: the address of a function of a
@@ -80,7 +96,8 @@ class DynamicSymbols:
 
     versions: Versions
     count: int
-    references: tuple[SymbolReference, ...]
+    reference_names: list[str]
+    reference_kinds: list[ReferenceKind]
     defined: dict[str, int]
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
@@ -90,10 +107,19 @@ class DynamicSymbols:
     infos: RelocationInfos | None
     looked_up: "array[int]"
 
+    @property
+    def references(self) -> tuple[SymbolReference, ...]:
+        """The symbols that its relocations look up."""
+        return tuple(map(self.reference, range(len(self.reference_names))))
+
+    def reference(self, place: int) -> SymbolReference:
+        """Return the reference with an index, without making the others."""
+        return SymbolReference(self.reference_names[place], *self.reference_kinds[place])
+
     @cached_property
     def requested(self) -> dict[str, tuple[int, ...]]:
         """By name the indexes of the references."""
-        names = list(map(itemgetter(0), self.references))
+        names = self.reference_names
         places: dict[str, tuple[int, ...]] = dict(zip(names, zip(range(len(names))), strict=False))
         if len(places) < len(names):
             # A few names have several.
@@ -112,9 +138,8 @@ class DynamicSymbols:
     @classmethod
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""
-        return cls(
-            Versions(None, {}, ()), 0, (), {}, {}, frozenset(), frozenset(), frozenset(), frozenset(), None, array("Q")
-        )
+        nothing = frozenset[int]()
+        return cls(Versions(None, {}, ()), 0, [], [], {}, {}, nothing, frozenset(), nothing, nothing, None, array("Q"))
 
     def vaddrs(self, image: Image) -> frozenset[int]:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
@@ -141,23 +166,20 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     if not vaddr or not dynamic.get(abi.DT_STRTAB):
         return DynamicSymbols.none()
     infos = relocation_infos(dynamic)
-    symbols, types = symbols_and_types(image, array("Q", infos.distinct))
-    jump_types = {kind for table in infos.jump for kind in symbols_and_types(image, table)[1]}
-    all_types, known = frozenset(types), relocation_types(image.machine)
-    calls, copies = known.jump_slot | known.tls, known.copy
-    uses = {kind: (kind in calls) << 1 | (kind in copies) for kind in all_types - known.relative - {abi.R_NONE}}
-    lookups = {symbol << 2 | uses[kind] for symbol, kind in zip(symbols, types, strict=True) if symbol and kind in uses}
+    lookups, all_types, jump_types = _lookups(image, infos)
     first_found, past_found = _findable(dynamic)
-    count = max(past_found, (max(lookups, default=-1) >> 2) + 1, _dynsym_count(image, vaddr))
-    symbol_table = _symbol_table(dynamic, count)
-    symbol_table.names.learn_all()
+    past_looked_up = max(chain.from_iterable(lookups.values()), default=-1) + 1
+    count = max(past_found, past_looked_up, _dynsym_count(image, vaddr))
+    table = _symbol_table(dynamic, count)
+    table.names.learn_all()
+    names = table.names.cached_at(table.name_offsets)
     versions = read_versions(dynamic, count)
     if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
-        lookups |= {symbol << 2 for symbol in range(gotsym, count)}
-    references, looked_up = _references(symbol_table, sorted(lookups), versions)
-    definitions = _definitions(symbol_table, first_found, past_found)
-    return DynamicSymbols(versions, count, references, *definitions, all_types, frozenset(jump_types), infos, looked_up)
+        lookups.setdefault(_PLAIN, set()).update(range(gotsym, count))
+    asked, kinds, looked_up = _references(table, names, lookups, versions)
+    definitions = _definitions(table, names, first_found, past_found)
+    return DynamicSymbols(versions, count, asked, kinds, *definitions, all_types, jump_types, infos, looked_up)
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
@@ -213,86 +235,119 @@ def _symbol_table(dynamic: Dynamic, count: int) -> SymbolTable:
     return SymbolTable(image, entries, dynamic.names)
 
 
-def _references(
-    table: SymbolTable, lookups: Sequence[int], versions: Versions
-) -> "tuple[tuple[SymbolReference, ...], array[int]]":
-    """Return the references of a file, a column at a time, and the index of the symbol of each.
+def _lookups(
+    image: Image, infos: RelocationInfos
+) -> "tuple[dict[_LookupClass, set[int]], frozenset[int], frozenset[int]]":
+    """Return the symbols that relocations look up, by the class of the lookup, all types, and those of DT_JMPREL."""
+    known = relocation_types(image.machine)
+    calls, copies, without_lookup = known.jump_slot | known.tls, known.copy, known.relative | {abi.R_NONE}
+    lookups: dict[_LookupClass, set[int]] = {}
+    types_by_table = [set(symbols_and_types(image, array("Q", infos.alike))[1])]
+    for table in (*infos.main, *infos.jump):
+        symbols, types = symbols_and_types(image, table)
+        types_by_table.append(present := set(types))
+        classes: dict[_LookupClass, set[int]] = {}
+        for kind in present - without_lookup:
+            classes.setdefault((kind in calls, kind in copies), set()).add(kind)
+        for lookup, kinds in classes.items():
+            # Most tables look up all of their symbols in one way.
+            of_class = symbols if kinds == present else compress(symbols, map(kinds.__contains__, types))
+            lookups.setdefault(lookup, set()).update(of_class)
+    for looked_up in lookups.values():
+        looked_up.discard(0)
+    past_main = len(types_by_table) - len(infos.jump)
+    return lookups, frozenset().union(*types_by_table), frozenset().union(*types_by_table[past_main:])
 
-    A lookup is the index of a symbol, and two bits: whether it is a call, and whether it copies.
+
+def _with_names(table: SymbolTable, names: list[str | None], symbols: Sequence[int]) -> list[str]:
+    """Decode those of the names of symbols that are None: each is the end of another name."""
+    at = -1
+    for _ in range(names.count(None)):
+        at = names.index(None, at + 1)
+        names[at] = table.name(symbols[at])
+    return cast("list[str]", names)
+
+
+class _ReferenceKinds(dict[tuple[int, int], ReferenceKind | None]):
+    """The kinds of references for lookups of a class, by the kind and the versym entry of the symbol.
+
+    Any number of references have some ten of them. None where the file binds to its own symbol without a lookup.
     """
-    symbols = [lookup >> 2 for lookup in lookups]
-    words = list(map(table.kinds.__getitem__, symbols))
-    entries = {word: table.entry(symbol) for word, symbol in dict(zip(words, symbols, strict=True)).items()}
-    # The file binds to its own local and hidden symbols without a lookup.
-    local = {
-        word for word, (_, info, other, *_) in entries.items() if info >> 4 == abi.STB_LOCAL or other & 3 in _NOT_SEEN
-    }
-    if local:
-        looked_up = [word not in local for word in words]
-        lookups, symbols, words = [list(compress(column, looked_up)) for column in (lookups, symbols, words)]
 
-    def by_word(answers: dict[int, bool]) -> Iterator[bool]:
-        return map(answers.__getitem__, words)
+    def __init__(self, image: Image, versions: Versions, lookup: "_LookupClass") -> None:
+        super().__init__()
+        self._image = image
+        self._versions = {} if versions.by_symbol is None else versions.by_index
+        self._lookup = lookup
 
-    by_symbol: Sequence[int] = versions.by_symbol or range(0)
-    version_of = {entry: versions.by_index.get(entry & VERSION_INDEX) for entry in set(by_symbol)}
-    rows = zip(
-        table.names.all_of(list(map(table.name_offsets.__getitem__, symbols))),
-        map(version_of.__getitem__, map(by_symbol.__getitem__, symbols)) if by_symbol else repeat(None),
-        [lookup & 2 != 0 for lookup in lookups],
-        [lookup & 1 != 0 for lookup in lookups],
-        by_word({word: entry[1] >> 4 == abi.STB_WEAK for word, entry in entries.items()}),
-        by_word({word: entry[2] & 3 == abi.STV_PROTECTED for word, entry in entries.items()}),
-        by_word({word: entry[3] != abi.SHN_UNDEF for word, entry in entries.items()}),
-        strict=False,
-    )
-    return tuple(each_record(SymbolReference, rows)), array("Q", symbols)
+    def __missing__(self, key: tuple[int, int]) -> ReferenceKind | None:
+        info, other, section_index = fields_of_kind(self._image, key[0])
+        kind = None
+        if info >> 4 != abi.STB_LOCAL and other & 3 not in _NOT_SEEN:
+            is_weak, is_protected = info >> 4 == abi.STB_WEAK, other & 3 == abi.STV_PROTECTED
+            version = self._versions.get(key[1] & VERSION_INDEX)
+            kind = ReferenceKind(version, *self._lookup, is_weak, is_protected, section_index != abi.SHN_UNDEF)
+        self[key] = kind
+        return kind
 
 
-class _Definitions(NamedTuple):
-    last: dict[str, int]
-    several: dict[str, tuple[int, ...]]
-    canonical_plt_entries: frozenset[int]
-    unique: frozenset[str]
+def _references(
+    table: SymbolTable, names: Sequence[str | None], lookups: "dict[_LookupClass, set[int]]", versions: Versions
+) -> "tuple[list[str], list[ReferenceKind], array[int]]":
+    """Return the names and kinds of the references of a file, in the order of their symbols, and these."""
+    symbols: list[int] = []
+    kinds: list[ReferenceKind | None] = []
+    for lookup in sorted(lookups):
+        looked_up = sorted(lookups[lookup])
+        words = map(table.kinds.__getitem__, looked_up)
+        entries = map(versions.by_symbol.__getitem__, looked_up) if versions.by_symbol else repeat(0)
+        kinds += map(_ReferenceKinds(table.image, versions, lookup).__getitem__, zip(words, entries, strict=False))
+        symbols += looked_up
+    if len(lookups) > 1:
+        order = sorted(range(len(symbols)), key=symbols.__getitem__)
+        symbols, kinds = list(map(symbols.__getitem__, order)), list(map(kinds.__getitem__, order))
+    if None in kinds:
+        symbols = list(compress(symbols, kinds))
+    asked = _with_names(table, list(map(names.__getitem__, symbols)), symbols)
+    return asked, list(filter(None, kinds)), array("Q", symbols)
 
 
-def _definitions(table: SymbolTable, first: int, past: int) -> _Definitions:
-    """Find the definitions between two indexes that the loader would bind to."""
-    # Any number of symbols has a handful of kinds: one entry of each is decoded.
+def _definitions(
+    table: SymbolTable, names: list[str | None], first: int, past: int
+) -> tuple[dict[str, int], dict[str, tuple[int, ...]], frozenset[int], frozenset[str]]:
+    """Find the definitions between two indexes that the loader would bind to, as `DynamicSymbols` has them."""
+    # Any number of symbols has a handful of kinds.
     kinds: Sequence[int] = table.kinds[first:past]
-    examples = {word: table.entry(index) for word, index in dict(zip(kinds, range(first, past), strict=True)).items()}
-    bound = {word: example for word, example in examples.items() if _is_bound(table.image, example)}
-    bound_at_zero = {word for word, entry in bound.items() if entry[3] == abi.SHN_ABS or entry[1] & 15 == abi.STT_TLS}
-    canonical = {word for word, entry in bound.items() if entry[3] == abi.SHN_UNDEF}
-    unique = {word for word, entry in bound.items() if entry[1] >> 4 == abi.STB_GNU_UNIQUE}
-    vaddrs = table.vaddrs[first:past]
-    indexes: Sequence[int] = range(first, past)
-    starts: Sequence[int] = table.name_offsets[first:past]
-    if len(bound) < len(examples) or 0 in vaddrs:
-        is_chosen = [
-            word in bound and (vaddr != 0 or word in bound_at_zero) for vaddr, word in zip(vaddrs, kinds, strict=True)
-        ]
-        indexes, starts, kinds = [list(compress(column, is_chosen)) for column in (indexes, starts, kinds)]
-    keys = table.names.all_of(starts)
+    all_kinds = {kind: fields_of_kind(table.image, kind) for kind in set(kinds)}
+    bound = {kind: fields for kind, fields in all_kinds.items() if _is_bound(table.image, *fields)}
+    canonical = {kind for kind, (_, _, section) in bound.items() if section == abi.SHN_UNDEF}
+    unique = {kind for kind, (info, _, _) in bound.items() if info >> 4 == abi.STB_GNU_UNIQUE}
+    vaddrs, count = table.vaddrs[first:past], past - first
+    indexes, chosen = list(range(first, past)), names[first:past]
+    is_chosen = bytearray(map(bound.__contains__, kinds)) if len(bound) < len(all_kinds) else bytearray(b"\1" * count)
+    at = -1
+    for _ in range(vaddrs.count(0)):
+        at = vaddrs.index(0, at + 1)
+        info, _, section_index = all_kinds[kinds[at]]
+        is_chosen[at] &= section_index == abi.SHN_ABS or info & 15 == abi.STT_TLS
+    if 0 in is_chosen:
+        indexes, kinds = list(compress(indexes, is_chosen)), list(compress(kinds, is_chosen))
+        chosen = list(compress(chosen, is_chosen))
+    keys = _with_names(table, chosen, indexes)
     by_name = dict(zip(keys, indexes, strict=True))
     several: dict[str, tuple[int, ...]] = {}
     if len(by_name) < len(keys):
-        for key, index in zip(keys, indexes, strict=True):
+        earlier = list(map(ne, map(by_name.__getitem__, keys), indexes))
+        for key, index in zip(compress(keys, earlier), compress(indexes, earlier), strict=True):
             several[key] = (*several.get(key, ()), index)
-        several = {key: places for key, places in several.items() if len(places) > 1}
-    return _Definitions(
-        by_name,
-        several,
-        frozenset([index for index, word in zip(indexes, kinds, strict=True) if word in canonical])
-        if canonical
-        else frozenset(),
-        frozenset([key for key, word in zip(keys, kinds, strict=True) if word in unique]) if unique else frozenset(),
-    )
+        several = {key: (*places, by_name[key]) for key, places in several.items()}
+    canonical_plt_entries = compress(indexes, map(canonical.__contains__, kinds)) if canonical else ()
+    unique_names = compress(keys, map(unique.__contains__, kinds)) if unique else ()
+    return by_name, several, frozenset(canonical_plt_entries), frozenset(unique_names)
 
 
-def _is_bound(image: Image, entry: SymbolEntry) -> bool:
+def _is_bound(image: Image, info: int, other: int, section_index: int) -> bool:
     """Return whether the loader binds to a symbol, by its small fields."""
-    _, info, other, section_index, _, _ = entry
     if image.machine == abi.EM_MIPS and section_index == abi.SHN_UNDEF and not other & abi.STO_MIPS_PLT:
         return False
     return info >> 4 != abi.STB_LOCAL and info & 15 in _BOUND_TYPES and other & 3 not in _NOT_SEEN

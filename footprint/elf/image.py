@@ -7,7 +7,7 @@ Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draf
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate, islice, repeat
 from mmap import MADV_DONTNEED, mmap
@@ -343,13 +343,9 @@ class StringTable:
             self._cached[start] = name
         return name
 
-    def all_of(self, starts: Sequence[int]) -> list[str]:
-        """Return the names at some offsets, most of which are decoded already."""
-        try:
-            return list(map(self._cached.__getitem__, starts))
-        except KeyError:
-            names = list(map(self._cached.get, starts))
-        return [self.at(start) if name is None else name for name, start in zip(names, starts, strict=True)]
+    def cached_at(self, starts: Iterable[int]) -> list[str | None]:
+        """Return the names at some offsets as far as they are decoded."""
+        return list(map(self._cached.get, starts))
 
     def all_at(self, starts: Iterable[int]) -> Iterator[str]:
         """Yield the names at some offsets, as `at` does; of very many, each takes a quarter of the time so."""

@@ -273,6 +273,13 @@ class SymbolTable:
         return symbols
 
 
+def fields_of_kind(image: Image, kind: int) -> tuple[int, int, int]:
+    """Return st_info, st_other and st_shndx, given the word that they fill."""
+    if image.is_little:
+        return kind & 0xFF, kind >> 8 & 0xFF, kind >> 16
+    return kind >> 24, kind >> 16 & 0xFF, kind & 0xFFFF
+
+
 def _indexes(column: bytes, is_wanted: Iterable[bool]) -> list[int]:
     """Return the indexes of the bytes that are wanted; `is_wanted` has an entry for each value of a byte."""
     # What lies between these takes no step: most tables have a few among many.

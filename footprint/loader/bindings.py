@@ -46,8 +46,7 @@ class Bindings:
 
     def references(self, user: int, provider: int) -> tuple[SymbolReference, ...]:
         """Return the references of one object that another one provides, in the order of its symbols."""
-        references = self.symbols[user].references
-        return tuple([references[place] for place in sorted(self.providers[user].get(provider, ()))])
+        return tuple(map(self.symbols[user].reference, sorted(self.providers[user].get(provider, ()))))
 
     def has_other(self, reference: SymbolReference, without: frozenset[int]) -> bool:
         """Return whether another object would provide a reference without these objects."""
@@ -215,7 +214,7 @@ class _Object:
         cached = self._bound.get(key)
         if cached is not None:
             return cached
-        left = frozenset(range(len(self.symbols.references)))
+        left = frozenset(range(len(self.symbols.reference_names)))
         bindings = []
         own_references = self._bound_to_itself
         if own_references and answering and answering[0][0].symbols.canonical_plt_entries:
@@ -239,24 +238,24 @@ class _Object:
     @cached_property
     def _strong(self) -> frozenset[int]:
         """The references that may not stay undefined."""
-        return frozenset([i for i, reference in enumerate(self.symbols.references) if not reference.is_weak])
+        return frozenset([i for i, kind in enumerate(self.symbols.reference_kinds) if not kind.is_weak])
 
     @cached_property
     def _bound_to_itself(self) -> frozenset[int]:
         """The references that bind to the file itself whatever the scope (protected symbols); none with musl."""
         if not self._has_versions:
             return _NOTHING
-        return frozenset([i for i, use in enumerate(self.symbols.references) if use.is_protected and use.is_defined])
+        kinds = self.symbols.reference_kinds
+        return frozenset([i for i, kind in enumerate(kinds) if kind.is_protected and kind.is_defined])
 
     def _canonical_in_program(self, answering: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
         """Return the references to its own functions whose address is a canonical PLT entry of the program."""
         (program, answer), *others = answering
-        references, offered = self.symbols.references, program.symbols
+        names, kinds, offered = self.symbols.reference_names, self.symbols.reference_kinds, program.symbols
         places = {
             place
             for place in self._bound_to_itself & answer
-            if not references[place].is_call
-            and offered.defined[references[place].name] in offered.canonical_plt_entries
+            if not kinds[place].is_call and offered.defined[names[place]] in offered.canonical_plt_entries
         }
         for provider, answered in others:
             if provider is self:
@@ -307,10 +306,10 @@ class _Object:
     @cached_property
     def _wanted_versions(self) -> list[str | None]:
         """By reference the name of the version that it asks for."""
-        return [reference.version and reference.version.name for reference in self.symbols.references]
+        return [kind.version and kind.version.name for kind in self.symbols.reference_kinds]
 
     def _is_answered(self, place: int, provider: "_Object") -> bool:
-        reference = self.symbols.references[place]
+        reference = self.symbols.reference(place)
         # The program does not provide the symbols that it copies from a library (copy relocations).
         if reference.is_copy and not provider._is_kept:  # noqa: SLF001 # of its own kind
             return False

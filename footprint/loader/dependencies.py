@@ -289,11 +289,11 @@ def _rebindings(before: Bindings, after: Bindings, stayed: Sequence[int | None])
             continue
         was = {index: provider for provider, places in was_bound.items() for index in places}
         becomes = {index: provider for provider, places in after.providers[place].items() for index in places}
-        references = before.symbols[user].references
+        symbols = before.symbols[user]
         for index in sorted(was.keys() | becomes.keys()):
             new = becomes.get(index)
             if was.get(index) != (None if new is None else _number(stayed, new)):
-                yield Rebinding(user, references[index], was.get(index), new)
+                yield Rebinding(user, symbols.reference(index), was.get(index), new)
 
 
 def _number(stayed: Sequence[int | None], place: int) -> int:

@@ -229,11 +229,11 @@ def _lookups(
     """Count the lookups of an object, and the objects that these ask: all up to the one that answers."""
     if user >= len(bindings.symbols):
         return _Lookups(*_loader_lookups(link_map, bindings, lookup_ends), 0, 0)
-    references, count = bindings.symbols[user].references, len(bindings.symbols)
+    symbols, count = bindings.symbols[user], len(bindings.symbols)
     library = link_map.objects[user].library
     is_symbolic = library.linkage.is_symbolic and user > 0
     resolvers = _VDSO_RESOLVERS.get(library.kind.machine, frozenset())
-    requested = bindings.symbols[user].requested
+    requested = symbols.requested
     vdso_places = {place for name in resolvers for place in requested.get(name, ())}
     lookup_count, asked_count = (
         _loader_lookups(link_map, bindings, lookup_ends) if user == link_map.interpreter else (0, 0)
@@ -251,7 +251,7 @@ def _lookups(
         special = _special(user, number, looked_up, bindings)
         answers = [(number, sum(map(table.lookups.__getitem__, looked_up.difference(special))), False)]
         for place in special:
-            reference, provider = references[place], number
+            reference, provider = symbols.reference(place), number
             if reference.name in bindings.symbols[number].unique or (reference.is_protected and reference.is_defined):
                 # The search ends at the first definition, and then another one is taken.
                 is_in_itself = is_symbolic and reference.is_defined
@@ -268,7 +268,7 @@ def _lookups(
                 own_asked_count += far * times
     # What nobody defines is asked of all.
     left_count = sum([table.lookups[place] for place in left])
-    copied_count = sum([table.lookups[place] for place in left if references[place].is_copy])
+    copied_count = sum([table.lookups[place] for place in left if symbols.reference_kinds[place].is_copy])
     asked_count += (count + is_symbolic) * left_count - copied_count
     lookup_ends[count - 1] += left_count
     lookup_ends[0] -= copied_count
@@ -278,15 +278,15 @@ def _lookups(
 
 def _special(user: int, provider: int, places: Iterable[int], bindings: Bindings) -> list[int]:
     """Return the references that ask other objects than all up to their provider: most objects have none."""
-    references, unique = bindings.symbols[user].references, bindings.symbols[provider].unique
+    symbols, unique = bindings.symbols[user], bindings.symbols[provider].unique
     if user not in {0, provider} and not unique:
         return []
     return [
         place
         for place in places
-        if (reference := references[place]).is_copy
-        or (reference.is_protected and reference.is_defined)
-        or reference.name in unique
+        if (kind := symbols.reference_kinds[place]).is_copy
+        or (kind.is_protected and kind.is_defined)
+        or symbols.reference_names[place] in unique
     ]
 
 
@@ -304,7 +304,7 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int
         references = [SymbolReference(name, version, *(False,) * 5) for name in _ALLOCATOR]
         if libc is not None and not (link_map.binds_now or link_map.objects[libc].library.linkage.binds_now):
             symbols = bindings.symbols[libc]
-            references += [symbols.references[place] for place in symbols.requested.get(_EARLY_CALL, ())[:1]]
+            references += [symbols.reference(place) for place in symbols.requested.get(_EARLY_CALL, ())[:1]]
     matches = [bindings.first_match(reference) for reference in references]
     places = [len(bindings.symbols) if number is None else number + 1 for number in matches]
     for place in places:
@@ -384,7 +384,7 @@ def _place_finder(symbols: DynamicSymbols) -> "Callable[[bool, bool], Callable[[
     @cache
     def finder(is_call: bool, is_copy: bool) -> "Callable[[int], int | None]":  # noqa: FBT001 # a key
         lookup = is_call, is_copy
-        chosen = {symbols.looked_up[at]: at for at in earlier if symbols.references[at][2:4] == lookup}
+        chosen = {symbols.looked_up[at]: at for at in earlier if symbols.reference_kinds[at][1:3] == lookup}
         return (places | chosen).get
 
     return finder

@@ -96,7 +96,7 @@ def _undefined(link_map: LinkMap, bindings: Bindings) -> Iterator[Note]:
     """Find references that no object provides, and that are not weak: what `ldd -r` prints."""
     is_eager = link_map.libc is Libc.MUSL or link_map.binds_now
     for linked, symbols, places in zip(link_map.objects, bindings.symbols, bindings.undefined, strict=True):
-        references = [symbols.references[place] for place in sorted(places)]
+        references = [symbols.reference(place) for place in sorted(places)]
         lazy = [] if is_eager or linked.library.linkage.binds_now else [use for use in references if use.is_call]
         now = [use for use in references if use not in lazy]
         if now:

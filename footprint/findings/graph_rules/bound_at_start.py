@@ -22,7 +22,7 @@ def bound_at_start(graph: DependencyGraph) -> tuple[Finding, ...]:
     numbers = [
         number
         for number, symbols in enumerate(graph.bindings.symbols)
-        if len(symbols.references) >= _LEAST_CALLS
+        if len(symbols.reference_names) >= _LEAST_CALLS
         and graph.objects[number].library.linkage.binds_now
         and not is_always_there(graph, number)
     ]

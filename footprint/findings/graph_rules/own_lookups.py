@@ -47,15 +47,15 @@ RULE: Final = Rule(
 def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count: int) -> Finding:
     name = graph.name(number)
     symbols, answers = graph.bindings.symbols[number], graph.bindings.providers[number]
-    is_cxx = any(symbols.references[place].name.startswith(_CXX_PREFIX) for place in answers[number])
+    is_cxx = any(symbols.reference_names[place].startswith(_CXX_PREFIX) for place in answers[number])
     reasons = ["a preloaded library can no longer stand in for its symbols"]
     remedy = f"build {name} with -fvisibility=hidden, and export only what others use"
     # The program has copies of variables, canonical PLT entries, or functions of the same name.
     elsewhere = {
-        symbols.references[place].name: other
+        symbols.reference_names[place]: other
         for other in sorted(answers.keys() - {number} if not is_cxx else ())
         for place in answers[other]
-        if symbols.references[place].is_defined
+        if symbols.reference_kinds[place].is_defined
     }
     if is_cxx:
         reasons.append("C++ needs one definition of a type or inline function in the process, which -Bsymbolic breaks")

@@ -321,18 +321,18 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
     findings = []
     for user, providers in enumerate(graph.needed):
         for provider in providers:
-            references = graph.bindings.references(user, provider) if user < len(graph.bindings.symbols) else ()
-            if not references or (user, provider) in unused or not _is_judged(graph, provider):
+            places = graph.bindings.providers[user].get(provider) if user < len(graph.bindings.symbols) else None
+            if not places or (user, provider) in unused or not _is_judged(graph, provider):
                 continue
-            names = listed([reference.name for reference in references])
-            is_optional = all(reference.is_weak for reference in references)
-            gone = frozenset({provider})
-            if not is_optional and not all(graph.bindings.has_other(reference, gone) for reference in references):
+            symbols, gone = graph.bindings.symbols[user], frozenset({provider})
+            is_optional = all(symbols.reference_kinds[place].is_weak for place in places)
+            if not is_optional and not all(graph.bindings.has_other(symbols.reference(at), gone) for at in places):
                 continue
             leaving = _leaving_alone(graph, provider, frozenset({UnusedNeed(user, provider)}))
             if provider not in leaving:
                 continue
             cost = format_bytes(graph.saving_bytes(leaving))
+            names = listed([symbols.reference_names[place] for place in sorted(places)])
             pair = f"{graph.name(user)} gets only {names} of {graph.name(provider)}"
             why = "all optional, and present" if is_optional else "all of it also defined by others"
             findings.append(
