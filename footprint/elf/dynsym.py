@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Collection, Container, Sequence
 from functools import cached_property
 from itertools import chain, compress, repeat
-from operator import ne
+from operator import getitem, ne
 from typing import Final, cast
 
 from footprint.elf import abi
@@ -299,8 +299,8 @@ def _references(
     kinds: list[ReferenceKind | None] = []
     for lookup in sorted(lookups):
         looked_up = sorted(lookups[lookup])
-        words = map(table.kinds.__getitem__, looked_up)
-        entries = map(versions.by_symbol.__getitem__, looked_up) if versions.by_symbol else repeat(0)
+        words = map(getitem, repeat(table.kinds), looked_up)
+        entries = map(getitem, repeat(versions.by_symbol), looked_up) if versions.by_symbol else repeat(0)
         kinds += map(_ReferenceKinds(table.image, versions, lookup).__getitem__, zip(words, entries, strict=False))
         symbols += looked_up
     if len(lookups) > 1:

@@ -6,8 +6,11 @@ decides which match wins. So the matches of each pair are computed once and kept
 Source: glibc 2.36, elf/dl-lookup.c (check_match, do_lookup_x); musl 1.2.3, ldso/dynlink.c (find_sym).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress, repeat
+from operator import attrgetter, getitem, ne
 from typing import Final
 
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference, read_dynamic_symbols
@@ -124,7 +127,7 @@ class Binder:
             scope = self._offers.to(user, numbers)
             if user in own_first:
                 scope = [user, *(searched for searched in scope if searched is not user)]
-            bound, left = user.bind(scope)
+            bound, left = user.bind(scope, self._offers)
             bindings.append(bound)
             undefined.append(left)
         if has_versions:
@@ -158,18 +161,37 @@ def _numbers_by_name(symbols: Sequence[DynamicSymbols]) -> dict[str, list[int]]:
 
 
 class _Offers:
-    """The objects by the names they define. Nearly all names have one definition, which takes no step in Python."""
+    """The objects by those names they define that one of them looks up. Nearly all names have one definition."""
 
     def __init__(self, objects: Sequence["_Object"]) -> None:
         self.objects = frozenset(objects)
-        self._last: dict[str, _Object] = {}
+        self._only: dict[str, _Object] = {}
         self._several: dict[str, list[_Object]] = {}
-        self._only: dict[_Object, set[_Object]] = {}
+        self._shared: dict[_Object, tuple[dict[_Object, list[int]], set[str]]] = {}
+        requested = set[str]().union(*[user.symbols.requested for user in objects])
         for provider in objects:
-            defined = provider.symbols.defined
-            for name in self._last.keys() & defined.keys():
-                self._several.setdefault(name, [self._last[name]]).append(provider)
-            self._last |= dict.fromkeys(defined, provider)
+            names = requested & provider.symbols.defined.keys()
+            for name in self._only.keys() & names:
+                self._several.setdefault(name, [self._only[name]]).append(provider)
+            self._only |= dict.fromkeys(names, provider)
+        for name in self._several:
+            del self._only[name]
+
+    def _shared_by(self, user: "_Object") -> "tuple[dict[_Object, list[int]], set[str]]":
+        """Return the references of an object that one object defines, by that object, and the names of the others."""
+        shared = self._shared.get(user)
+        if shared is None:
+            requested, only = user.symbols.requested, defaultdict[_Object, list[int]](list)
+            for name in requested.keys() & self._only.keys():
+                only[self._only[name]] += requested[name]
+            shared = self._shared[user] = only, requested.keys() & self._several.keys()
+        return shared
+
+    def places(self, user: "_Object", provider: "_Object") -> list[int]:
+        """Return the references of an object whose names another one defines."""
+        only, several = self._shared_by(user)
+        names, requested = several & provider.symbols.defined.keys(), user.symbols.requested
+        return [*only.get(provider, ()), *[place for name in names for place in requested[name]]]
 
     def to(self, user: "_Object", numbers: "Mapping[_Object, int]") -> "list[_Object]":
         """Return the possible providers for the references of an object among some objects, by their numbers.
@@ -177,11 +199,9 @@ class _Offers:
         Hundreds of objects define the functions of a template: objects behind the first match are left out.
         """
         requested = user.symbols.requested
-        if user not in self._only:
-            names = (requested.keys() & self._last.keys()) - self._several.keys()
-            self._only[user] = set(map(self._last.__getitem__, names))
-        possible = self._only[user] & numbers.keys()
-        for name in requested.keys() & self._several.keys():
+        only, several = self._shared_by(user)
+        possible = only.keys() & numbers.keys()
+        for name in several:
             left: Sequence[int] = requested[name]
             for provider in sorted(numbers.keys() & self._several[name], key=numbers.__getitem__):
                 possible.add(provider)
@@ -207,14 +227,15 @@ class _Object:
         self._answers: dict[_Object, frozenset[int]] = {}
         self._bound: dict[tuple[_Object, ...], tuple[_Bound, frozenset[int]]] = {}
 
-    def bind(self, scope: Sequence["_Object"]) -> "tuple[_Bound, frozenset[int]]":
+    def bind(self, scope: Sequence["_Object"], offers: _Offers) -> "tuple[_Bound, frozenset[int]]":
         """Return the providers with the references that each one provides, in the order of the scope; what is left."""
-        answering = [(provider, answer) for provider in scope if (answer := self._answer(provider))]
+        answering = [(provider, answer) for provider in scope if (answer := self._answer(provider, offers))]
         key = tuple([provider for provider, _ in answering])
         cached = self._bound.get(key)
         if cached is not None:
             return cached
-        left = frozenset(range(len(self.symbols.reference_names)))
+        kinds = self.symbols.reference_kinds
+        left = set(range(len(kinds)))
         bindings = []
         own_references = self._bound_to_itself
         if own_references and answering and answering[0][0].symbols.canonical_plt_entries:
@@ -230,15 +251,10 @@ class _Object:
                 else:
                     bindings.append((provider, places))
                 left -= places
-        bound = bindings, left & self._strong
+        bound = bindings, frozenset([place for place in left if not kinds[place].is_weak])
         if all(bound_object._is_kept for bound_object in key):  # noqa: SLF001 # of its own kind
             self._bound[key] = bound
         return bound
-
-    @cached_property
-    def _strong(self) -> frozenset[int]:
-        """The references that may not stay undefined."""
-        return frozenset([i for i, kind in enumerate(self.symbols.reference_kinds) if not kind.is_weak])
 
     @cached_property
     def _bound_to_itself(self) -> frozenset[int]:
@@ -246,7 +262,8 @@ class _Object:
         if not self._has_versions:
             return _NOTHING
         kinds = self.symbols.reference_kinds
-        return frozenset([i for i, kind in enumerate(kinds) if kind.is_protected and kind.is_defined])
+        protected = compress(range(len(kinds)), map(attrgetter("is_protected"), kinds))
+        return frozenset([place for place in protected if kinds[place].is_defined])
 
     def _canonical_in_program(self, answering: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
         """Return the references to its own functions whose address is a canonical PLT entry of the program."""
@@ -263,11 +280,11 @@ class _Object:
             places -= answered
         return frozenset(places)
 
-    def _answer(self, provider: "_Object") -> frozenset[int]:
+    def _answer(self, provider: "_Object", offers: _Offers) -> frozenset[int]:
         """Return the references that another file can provide."""
         answer = self._answers.get(provider)
         if answer is None:
-            answer = self._find_answer(provider)
+            answer = self._find_answer(provider, offers.places(self, provider))
             if provider._is_kept and self._is_kept:  # noqa: SLF001 # of its own kind
                 self._answers[provider] = answer
         return answer
@@ -277,27 +294,21 @@ class _Object:
         # For a protected symbol, the objects before it decide whether the program has a canonical PLT entry for it.
         return provider is self if place in self._bound_to_itself else self._is_answered(place, provider)
 
-    def _find_answer(self, provider: "_Object") -> frozenset[int]:
-        requested, offered = self.symbols.requested, provider.symbols
-        names = requested.keys() & offered.defined.keys()
-        if not names:
-            return _NOTHING
+    def _find_answer(self, provider: "_Object", places: Sequence[int]) -> frozenset[int]:
+        """Return which of the references can another file provide that defines their names."""
+        offered = provider.symbols
         is_plain = provider._is_kept and not offered.canonical_plt_entries  # noqa: SLF001 # of its own kind
         if not self._has_versions or not is_plain:
-            places = [place for name in names for place in requested[name] if self._is_answered(place, provider)]
-        elif (by_symbol := offered.versions.by_symbol) is None:
-            places = [place for name in names for place in requested[name]]
-        else:
-            # Nearly all references ask for the very version of the last definition of their name.
-            wanted, versions = self._wanted_versions, provider._offered_versions  # noqa: SLF001 # the same
-            places = [
-                place
-                for name in names
-                for place in requested[name]
-                if wanted[place] == versions.get(by_symbol[offered.defined[name]], 0)
-                or self._is_answered(place, provider)
-            ]
-        return frozenset(places) if places else _NOTHING
+            return frozenset([place for place in places if self._is_answered(place, provider)])
+        if (by_symbol := offered.versions.by_symbol) is None:
+            return frozenset(places)
+        # Nearly all references ask for the very version of the last definition of their name.
+        indexes = map(offered.defined.__getitem__, map(self.symbols.reference_names.__getitem__, places))
+        entries = map(getitem, repeat(by_symbol), indexes)
+        versions = list(map(provider._offered_versions.get, entries, repeat(0)))  # noqa: SLF001 # the same
+        wanted = list(map(self._wanted_versions.__getitem__, places))
+        others = compress(places, map(ne, wanted, versions)) if wanted != versions else ()
+        return frozenset(places).difference([place for place in others if not self._is_answered(place, provider)])
 
     @cached_property
     def _offered_versions(self) -> dict[int, str | None]:
