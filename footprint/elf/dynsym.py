@@ -268,40 +268,31 @@ def _with_names(table: SymbolTable, names: list[str | None], symbols: Sequence[i
     return cast("list[str]", names)
 
 
-class _ReferenceKinds(dict[tuple[int, int], ReferenceKind | None]):
-    """The kinds of references for lookups of a class, by the kind and the versym entry of the symbol.
-
-    Any number of references have some ten of them. None where the file binds to its own symbol without a lookup.
-    """
-
-    def __init__(self, image: Image, versions: Versions, lookup: "_LookupClass") -> None:
-        super().__init__()
-        self._image = image
-        self._versions = {} if versions.by_symbol is None else versions.by_index
-        self._lookup = lookup
-
-    def __missing__(self, key: tuple[int, int]) -> ReferenceKind | None:
-        info, other, section_index = fields_of_kind(self._image, key[0])
-        kind = None
-        if info >> 4 != abi.STB_LOCAL and other & 3 not in _NOT_SEEN:
-            is_weak, is_protected = info >> 4 == abi.STB_WEAK, other & 3 == abi.STV_PROTECTED
-            version = self._versions.get(key[1] & VERSION_INDEX)
-            kind = ReferenceKind(version, *self._lookup, is_weak, is_protected, section_index != abi.SHN_UNDEF)
-        self[key] = kind
-        return kind
+def _reference_kind(image: Image, word: int, version: Version | None, lookup: "_LookupClass") -> ReferenceKind | None:
+    """Return the kind of a reference, given that of its symbol; None where the file binds to its own without lookup."""
+    info, other, section_index = fields_of_kind(image, word)
+    if info >> 4 == abi.STB_LOCAL or other & 3 in _NOT_SEEN:
+        return None
+    is_weak, is_protected = info >> 4 == abi.STB_WEAK, other & 3 == abi.STV_PROTECTED
+    return ReferenceKind(version, *lookup, is_weak, is_protected, section_index != abi.SHN_UNDEF)
 
 
 def _references(
     table: SymbolTable, names: Sequence[str | None], lookups: "dict[_LookupClass, set[int]]", versions: Versions
 ) -> "tuple[list[str], list[ReferenceKind], array[int]]":
-    """Return the names and kinds of the references of a file, in the order of their symbols, and these."""
-    symbols: list[int] = []
-    kinds: list[ReferenceKind | None] = []
-    for lookup in sorted(lookups):
-        looked_up = sorted(lookups[lookup])
+    """Return the names and kinds of the references of a file, in the order of their symbols, and the symbols."""
+    by_symbol, symbols, kinds = versions.by_symbol, list[int](), list[ReferenceKind | None]()
+    by_index = versions.by_index if by_symbol else {}
+    for lookup, looked_up in sorted((lookup, sorted(of_class)) for lookup, of_class in lookups.items()):
         words = map(getitem, repeat(table.kinds), looked_up)
-        entries = map(getitem, repeat(versions.by_symbol), looked_up) if versions.by_symbol else repeat(0)
-        kinds += map(_ReferenceKinds(table.image, versions, lookup).__getitem__, zip(words, entries, strict=False))
+        entries = map(getitem, repeat(by_symbol), looked_up) if by_symbol else repeat(0)
+        # Any number of references have some ten kinds.
+        keys = list(zip(words, entries, strict=False))
+        kind_of = {
+            (word, entry): _reference_kind(table.image, word, by_index.get(entry & VERSION_INDEX), lookup)
+            for word, entry in set(keys)
+        }
+        kinds += map(kind_of.__getitem__, keys)
         symbols += looked_up
     if len(lookups) > 1:
         order = sorted(range(len(symbols)), key=symbols.__getitem__)
