@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Final
 
 from footprint.elf import abi
-from footprint.elf.code_reader import CodeReader
 from footprint.elf.image import Image, Section
 from footprint.elf.instruction import RAX, RDI, RDX, RSI, RSP, Instruction, Operation
 from footprint.elf.names import shown_name
@@ -125,6 +124,8 @@ class _Reader:
         self._statics = statics
         self._image = statics.image
         self._can_read = self._image.machine == abi.EM_X86_64 and self._image.is_64
+        from footprint.elf.code_reader import CodeReader  # noqa: PLC0415 # few files have initialisers
+
         self._reader = CodeReader(statics.image, statics.functions)
 
     def read(self, function: Symbol, unit: int | None) -> SourceInitialiser:

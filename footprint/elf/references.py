@@ -15,17 +15,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from struct import Struct
 from sys import maxsize
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.elf import abi
-from footprint.elf.arm64_references import LOST_AFTER_BYTES, LOST_BEFORE_BYTES, addresses_in_code, jumps_in_code
-from footprint.elf.code_reader import CodeReader
 from footprint.elf.dynamic import numbers, read_dynamic, words
 from footprint.elf.functions import read_functions
 from footprint.elf.image import Buffer, Image
 from footprint.elf.relocations import relocated_words
 from footprint.elf.symbols import Symbol
 from footprint.members import NamedTuple, lazy_pattern
+
+if TYPE_CHECKING:
+    from footprint.elf.code_reader import CodeReader
 
 # A search through all bytes of a larger program takes too long.
 _MOST_CODE_BYTES: Final = 16 << 20
@@ -153,7 +154,7 @@ def find_references(
     starts: Collection[int] | None = None,
     *,
     most: int | None = None,
-    reader: CodeReader | None = None,
+    reader: "CodeReader | None" = None,
 ) -> list[list[Reference]]:
     """Find the references to each place.
 
@@ -189,13 +190,19 @@ def find_references(
             if is_fixed:
                 finder.search_words(words(image, piece, 4), range(start, start + len(piece), 4))
     if image.machine == abi.EM_AARCH64:
-        finder.search_arm64(image, reader or CodeReader(image, read_functions(image)))
+        finder.search_arm64(image, reader or _code_reader(image))
     vaddrs, addends = relocated_words(image)
     finder.search_words(addends, vaddrs)
     entry = int.from_bytes(image.data[_ENTRY_OFFSET : _ENTRY_OFFSET + 8], "little")
     starts_of_program = [vaddr for vaddr in (entry, dynamic.get(abi.DT_INIT), dynamic.get(abi.DT_FINI)) if vaddr]
     finder.search_words(starts_of_program, [0] * len(starts_of_program))
     return references
+
+
+def _code_reader(image: Image) -> "CodeReader":
+    from footprint.elf.code_reader import CodeReader  # noqa: PLC0415 # its import takes 20,000,000 instructions
+
+    return CodeReader(image, read_functions(image))
 
 
 def distance_targets(image: Image, named: Container[int]) -> frozenset[int]:
@@ -211,7 +218,9 @@ def distance_targets(image: Image, named: Container[int]) -> frozenset[int]:
     data = [s for s in image.sections if s.is_in_memory and not s.flags & abi.SHF_EXECINSTR and not s.is_tls]
     bases = set[int]()
     if image.machine == abi.EM_AARCH64 and data:
-        reader = CodeReader(image, read_functions(image))
+        from footprint.elf.arm64_references import addresses_in_code  # noqa: PLC0415 # other machines need none of it
+
+        reader = _code_reader(image)
         first, end = min(s.vaddr for s in data), max(s.vaddr + s.size_bytes for s in data)
         bases |= {a.target for a in addresses_in_code(image, reader, first, end) if not a.is_lost}
     for segment in image.loads:
@@ -309,17 +318,21 @@ class _Finder:
             self._search_vaddrs(raw, vaddr)
         self._search_short_jumps(raw, vaddr)
 
-    def search_arm64(self, image: Image, reader: CodeReader) -> None:
+    def search_arm64(self, image: Image, reader: "CodeReader") -> None:
         """Add the addresses that the code of arm64 means."""
-        for target, vaddr, is_certain, is_lost in addresses_in_code(image, reader, self._low, self._high):
+        from footprint.elf import arm64_references  # noqa: PLC0415 # other machines need none of it
+
+        for target, vaddr, is_certain, is_lost in arm64_references.addresses_in_code(
+            image, reader, self._low, self._high
+        ):
             if not is_lost:
                 self._add(target, vaddr, (0,), is_known=is_certain)
                 continue
-            first = bisect_left(self._ends, target - LOST_BEFORE_BYTES)
-            for number in range(first, bisect_left(self._starts, target + LOST_AFTER_BYTES)):
+            first = bisect_left(self._ends, target - arm64_references.LOST_BEFORE_BYTES)
+            for number in range(first, bisect_left(self._starts, target + arm64_references.LOST_AFTER_BYTES)):
                 self._references[number].append(Reference(vaddr, is_sure=False, target=target, is_lost=True))
         if any(place.is_code for place in self._places):
-            for target, vaddr in jumps_in_code(image):
+            for target, vaddr in arm64_references.jumps_in_code(image):
                 self._add(target, vaddr, (0,), is_known=False)
 
     def _is_asked(self, target: int) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.elf import abi
 from footprint.elf.dynsym import read_dynamic_symbols
@@ -26,9 +26,11 @@ from footprint.elf.references import (
 from footprint.elf.sameness import Sameness, is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import FoundUse, Uses
 from footprint.errors import FootprintError
 from footprint.members import NamedTuple, lazy_pattern
+
+if TYPE_CHECKING:
+    from footprint.elf.uses import FoundUse, Uses
 
 # Smaller variables often have the same contents by chance.
 LEAST_TELLING_BYTES: Final = 16
@@ -167,6 +169,8 @@ class Merging:
         led_to = {
             vaddr: self._statics.variable_at(vaddr) for places_of_group in places_of_groups for vaddr in places_of_group
         }
+        from footprint.elf.uses import Uses  # noqa: PLC0415 # its import takes 20,000,000 instructions
+
         # What follows one begins at its end.
         behind = {v.vaddr + v.size_bytes for v in [*by_vaddr.values(), *led_to.values()] if v is not None}
         following = {vaddr: self._statics.variable_at(vaddr) for vaddr in behind if self._begins_something(vaddr)}
@@ -200,7 +204,7 @@ class Merging:
         return place._replace(before_bytes=before_bytes, after_bytes=1)
 
     def _objection_of_use(
-        self, group: Sequence[Symbol], places: Mapping[int, Collection[int]], uses: Uses
+        self, group: Sequence[Symbol], places: Mapping[int, Collection[int]], uses: "Uses"
     ) -> Objection | None:
         """Return what stands against copies by what code does with their addresses, and those that they lead to."""
         if any(c.is_tls for c in group):
@@ -226,12 +230,12 @@ class Merging:
                 return kind._replace(reason=named, function=function)
         return self._objection_of_ends(copies, uses) or self._objection_of_ends(places.keys() - copies, uses)
 
-    def _objection_of_ends(self, vaddrs: Collection[int], uses: Uses) -> Objection | None:
+    def _objection_of_ends(self, vaddrs: Collection[int], uses: "Uses") -> Objection | None:
         """Return what stands against copies by what code does with what is behind them.
 
         One that is told cannot be another's.
         """
-        uses_of_ends = list[FoundUse]()
+        uses_of_ends: list[FoundUse] = []
         for vaddr in sorted(vaddrs):
             variable = self._statics.variable_at(vaddr)
             end = vaddr if variable is None else variable.vaddr + variable.size_bytes
@@ -345,6 +349,8 @@ class Merging:
             return frozenset()
         if not can_find_references(self._image):
             return frozenset(unit_of.values())
+        from footprint.elf.uses import Uses  # noqa: PLC0415 # its import takes 20,000,000 instructions
+
         places = [ReferencedPlace(vaddr, vaddr + 1, is_code=False) for vaddr in sorted(unit_of)]
         try:
             uses = Uses(self._image, self._statics.functions, places)

@@ -17,7 +17,6 @@ from footprint.elf.references import ReferencedPlace, can_find_references
 from footprint.elf.sameness import is_constant, is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
-from footprint.elf.uses import Uses
 from footprint.findings.copies import ARTEFACT, Lines, PrivateOf
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.variables import Variables
@@ -85,6 +84,8 @@ def mutable_constants(
     tables = [t for t in candidates if t.vaddr not in exported][:_MOST_SEARCHED]
     tables.sort(key=lambda table: table.vaddr)
     starts = sorted({static.vaddr for static in statics.statics if not static.is_tls})
+    from footprint.elf.uses import Uses  # noqa: PLC0415 # its import takes 20,000,000 instructions
+
     uses = Uses(statics.image, statics.functions, _places(tables, starts, statics.image), set(starts))
     findings = []
     for table in tables:
