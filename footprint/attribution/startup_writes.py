@@ -226,10 +226,15 @@ class _Types:
         symbols, types = symbols_and_types(self._image, infos)
         if cause := self._cause(bool(symbols[0]), types[0]):
             yield cause, set(pages_of(table.vaddrs[:alike], page_bytes))
-        numbers = map(rshift, vaddrs, repeat(shift))
-        for page, has_symbol, kind in set(zip(numbers, map(bool, symbols), types, strict=True)):
-            if cause := self._cause(has_symbol, kind):
-                yield cause, {page}
+        present = set(types)
+        if len(present) == 1 and 0 not in symbols:
+            if cause := self._cause(has_symbol=True, kind=types[0]):
+                yield cause, set(pages_of(vaddrs, page_bytes))
+        else:
+            numbers = map(rshift, vaddrs, repeat(shift))
+            for page, has_symbol, kind in set(zip(numbers, map(bool, symbols), types, strict=True)):
+                if cause := self._cause(has_symbol, kind):
+                    yield cause, {page}
         if self._wide.isdisjoint(types):
             return
         widths = {info: self._width(info) for info in set(infos)}

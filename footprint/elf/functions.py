@@ -19,7 +19,7 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.image import Image
-from footprint.elf.symbols import Symbol, SymbolTable, read_symbol_table
+from footprint.elf.symbols import Symbol, SymbolTable, fields_of_kind, read_symbol_table
 
 _FUNCTION_TYPES: Final = frozenset({abi.STT_FUNC, abi.STT_GNU_IFUNC})
 # Of several names of one place a global one is shown before a weak one, and that before a local one.
@@ -46,7 +46,7 @@ class Functions:
         # Bit 0 of an address on ARM selects the instruction set.
         self._mask = ~1 if table.image.machine == abi.EM_ARM else ~0
         kinds = table.kinds
-        undefined = {kind for kind in set(kinds) if _section_index(table, kind) == abi.SHN_UNDEF}
+        undefined = {kind for kind in set(kinds) if fields_of_kind(table.image, kind)[2] == abi.SHN_UNDEF}
         indexes = [index for index in table.of_types(_FUNCTION_TYPES) if kinds[index] not in undefined]
         vaddr_of = table.vaddrs.__getitem__ if self._mask == ~0 else self._vaddr
         self._indexes = sorted(indexes, key=vaddr_of)
@@ -107,11 +107,6 @@ class Functions:
 
     def _symbol(self, index: int) -> Symbol:
         return self._table.symbol(self._table.entry(index))._replace(vaddr=self._vaddr(index))
-
-
-def _section_index(table: SymbolTable, kind: int) -> int:
-    """Return st_shndx, the last two bytes of a kind as they are in the file."""
-    return kind >> 16 if table.image.is_little else kind & 0xFFFF
 
 
 def read_functions(image: Image) -> Functions:
