@@ -226,15 +226,13 @@ class _Types:
         symbols, types = symbols_and_types(self._image, infos)
         if cause := self._cause(bool(symbols[0]), types[0]):
             yield cause, set(pages_of(table.vaddrs[:alike], page_bytes))
-        present = set(types)
-        if len(present) == 1 and 0 not in symbols:
-            if cause := self._cause(has_symbol=True, kind=types[0]):
-                yield cause, set(pages_of(vaddrs, page_bytes))
+        if 0 not in symbols and len(set(types)) == 1:
+            lookups = {(page, True, types[0]) for page in pages_of(vaddrs, page_bytes)}
         else:
-            numbers = map(rshift, vaddrs, repeat(shift))
-            for page, has_symbol, kind in set(zip(numbers, map(bool, symbols), types, strict=True)):
-                if cause := self._cause(has_symbol, kind):
-                    yield cause, {page}
+            lookups = set(zip(map(rshift, vaddrs, repeat(shift)), map(bool, symbols), types, strict=True))
+        for page, has_symbol, kind in lookups:
+            if cause := self._cause(has_symbol, kind):
+                yield cause, {page}
         if self._wide.isdisjoint(types):
             return
         widths = {info: self._width(info) for info in set(infos)}
