@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from footprint.members import NamedTuple
-from footprint.model.row import Attribution, MemoryKind, Row, weakest
+from footprint.model.row import Attribution, CommonRows, Ledger, MemoryKind, Row, weakest
 
 
 def add_up(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -88,11 +88,14 @@ class KnownSums:
             return add_up(chain(*row_lists, of_process.values()))
         rows: list[Row] = []
         at = 0
-        for order, row in sorted([(_order(row), row) for row in of_process.values()], key=_FIRST):
+        own_rows = sorted([(_order(row), row) for row in of_process.values()], key=_FIRST)
+        for order, row in own_rows:
             before, at = at, bisect_right(summed.orders, order, at)
             rows += summed.rows[before:at]
             rows.append(row)
-        return (*rows, *summed.rows[at:])
+        ledger = Ledger(rows + summed.rows[at:])
+        ledger.own_rows, ledger.common = [row for _, row in own_rows], summed.common
+        return ledger
 
     def _all_of(self, row_lists: Sequence[list[Row]]) -> "list[_Entry]":
         """Add up the sums of lists: processes of one program differ in the pages of few objects."""
@@ -131,18 +134,19 @@ def _entries(sums: dict[_Key, Row]) -> list[_Entry]:
 
 
 class _Summed(NamedTuple):
-    """The sums of some lists, the largest first; `orders` has what they are sorted by."""
+    """The sums of some lists, the largest first; `orders` has what they are sorted by, `common` what was computed."""
 
     row_lists: Sequence[list[Row]]
     keys: frozenset[_Key]
     entries: list[_Entry]
     orders: list[tuple[object, ...]]
     rows: list[Row]
+    common: CommonRows
 
     @classmethod
     def of(cls, row_lists: Sequence[list[Row]], entries: list[_Entry]) -> "_Summed":
         orders, keys, rows = [list(column) for column in zip(*entries, strict=True)] if entries else ([], [], [])
-        return cls(row_lists, frozenset(keys), entries, orders, rows)
+        return cls(row_lists, frozenset(keys), entries, orders, rows, CommonRows(rows))
 
 
 def _sums(rows: Iterable[Row]) -> dict[_Key, Row]:

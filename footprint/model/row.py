@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import compress, repeat
-from operator import attrgetter, is_
+from operator import add, attrgetter, is_
 from typing import Final
 
 from footprint.members import NamedTuple
@@ -154,13 +154,37 @@ class RowSums(NamedTuple):
 _KIND: Final = attrgetter("kind")
 
 
+class CommonRows:
+    """Rows that alike processes have in common: what is computed of them is computed once."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.sums = sum_rows(rows)
+        self.kinds = frozenset(map(_KIND, rows))
+
+
+class Ledger(tuple[Row, ...]):  # noqa: SLOT001 # a tuple has no room for slots
+    """The rows of one of many processes, the largest first.
+
+    Attributes:
+        own_rows: Those that only this process has.
+        common: The others.
+    """
+
+    own_rows: Sequence[Row]
+    common: CommonRows
+
+
 def rows_of_kind(rows: Sequence[Row], kind: MemoryKind) -> Iterator[Row]:
     """Return the rows of one kind. Of a process they are few among hundreds: Python runs no step for the others."""
+    if isinstance(rows, Ledger) and kind not in rows.common.kinds:
+        rows = rows.own_rows
     return compress(rows, map(is_, map(_KIND, rows), repeat(kind)))
 
 
 def sum_rows(rows: Iterable[Row]) -> RowSums:
     """Add up some rows."""
+    if isinstance(rows, Ledger):
+        return RowSums(*map(add, sum_rows(rows.own_rows), rows.common.sums))
     given = tuple(rows)
     if not given:
         return RowSums(0, 0, 0, 0)
