@@ -101,32 +101,20 @@ _MOST_STARTS: Final = 8
 _TRIES_OF_TEXT: Final = 32
 
 
-class _Backward(NamedTuple):
-    """The attributes before the wanted one, the last first, with the codes of the abbreviations that have them.
-
-    Attributes:
-        steps: The size of each, or `number` or `text` where it varies.
-        codes: The codes as bytes.
-        last_bytes: The last bytes of the codes.
-    """
-
-    steps: tuple[int | str, ...]
-    codes: dict[bytes, Abbreviation]
-    last_bytes: set[int]
-
-
 class Shapes:
     """The possible bytes between the start of a variable and a place in an attribute, by the abbreviations of a unit.
 
     Attributes:
         fixed: By distance from the place, the codes at this distance by their first byte.
-        varying: The ways back where names or numbers of variable size stand between.
+        varying: The ways back where names or numbers of variable size stand between: the size of each attribute before
+            the wanted one, the last first, or `number` or `text` where it varies; the abbreviations that have them, by
+            their codes as bytes; and the last bytes of these codes.
         is_complete: Whether there are no other ways.
     """
 
     def __init__(self, unit: Unit, attribute: int, forms: Mapping[int, int]) -> None:
         self.fixed: list[tuple[int, dict[int, list[bytes]]]] = []
-        self.varying: list[_Backward] = []
+        self.varying: list[tuple[tuple[int | str, ...], dict[bytes, Abbreviation], set[int]]] = []
         self.is_complete = True
         fixed: dict[int, dict[int, list[bytes]]] = {}
         varying: dict[tuple[int | str, ...], dict[bytes, Abbreviation]] = {}
@@ -147,7 +135,7 @@ class Shapes:
             else:
                 varying.setdefault(steps, {})[abbreviation.code] = abbreviation
         self.fixed = list(fixed.items())
-        self.varying = [_Backward(steps, codes, {code[-1] for code in codes}) for steps, codes in varying.items()]
+        self.varying = [(steps, codes, {code[-1] for code in codes}) for steps, codes in varying.items()]
         text_count = sum("text" in steps for steps in varying)
         self.cost = len(self.fixed) + 8 * len(self.varying) + _TRIES_OF_TEXT * text_count
 
