@@ -2,6 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import compress, islice, repeat
+from operator import is_, is_not, itemgetter, sub
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -17,6 +19,7 @@ from footprint.ranges import Claim, Gap, Piece, partition
 NOT_PRIVATE: Final = "[not private]"
 """The name of what lies in no private page."""
 
+_NAME: Final = itemgetter(Symbol._fields.index("name"))
 _Addrs = Sequence[tuple[int, int]]
 
 
@@ -88,7 +91,7 @@ class _SymbolRows:
         start_addr, end_addr, section, kind, base_addr, bounds, owners = span
         rows, private, place, count = self._rows, self._private, self._place, self._counter.count
         head, facts, has_untouched = (self._owner, kind or self._kind, section), self._facts, self._has_untouched
-        last_pages, causes = self._counter.last_pages(section), _Causes()
+        last_pages, causes, page_bytes = self._counter.last_pages(section), _Causes(), self._counter.page_bytes
         first, past = _bounds(private, place)
         untouched_bytes = index = 0
         while index < len(owners):
@@ -107,15 +110,19 @@ class _SymbolRows:
                 index = _behind_untouched(bounds, owners, index, first - base_addr, end_addr - base_addr)
                 untouched_bytes += min(base_addr + bounds[index], end_addr) - start
                 continue
+            page_end = (start // page_bytes + 1) * page_bytes
+            is_private = first <= start and not is_cut
+            past_index = bisect_right(bounds, min(page_end, past, end_addr) - base_addr, index) - 1 if is_private else 0
+            if past_index > index:
+                piece_bounds, piece_owners = bounds[index - 1 : past_index + 1], owners[index - 1 : past_index]
+                self._add_page(start // page_bytes, head, piece_bounds, piece_owners, causes)
+                index = past_index
+                continue
             name = symbol if symbol is not None else causes.label(owner)  # type: ignore[arg-type] # no symbol
-            if first <= start and end <= past:
-                private_bytes = end - start
-                pages, relocated_bytes = count(last_pages, name, symbol, len(rows), start, end)
-            else:
-                runs = _private_addrs(private, place, start, end)
-                counts = [count(last_pages, name, symbol, len(rows), *run) for run in runs]
-                private_bytes = sum([run_end - run_start for run_start, run_end in runs])
-                pages, relocated_bytes = map(sum, zip(*counts, strict=True)) if counts else (0, 0)
+            runs = _private_addrs(private, place, start, end)
+            counts = [count(last_pages, name, symbol, len(rows), *run) for run in runs]
+            private_bytes = sum([run_end - run_start for run_start, run_end in runs])
+            pages, relocated_bytes = map(sum, zip(*counts, strict=True)) if counts else (0, 0)
             if symbol is None:
                 untouched_bytes += end - start - private_bytes
                 if private_bytes and causes.add(name, len(rows), private_bytes, pages, relocated_bytes):
@@ -127,6 +134,40 @@ class _SymbolRows:
             rows[number] = (*head, None, name, size_bytes, size_bytes, 0, *others, *facts)
         if untouched_bytes:
             self._untouched[head[2], head[1]] = self._untouched.get((head[2], head[1]), 0) + untouched_bytes
+
+    def _add_page(
+        self, page: int, head: tuple[Any, ...], bounds: Sequence[int], owners: "_Owners", causes: "_Causes"
+    ) -> None:
+        """Add the pieces that lie in one private page."""
+        last_pages, is_relocated = self._counter.last_pages(head[2]), self._counter.is_relocated(page)
+        sizes = list(map(sub, islice(bounds, 1, None), bounds))
+        first = 0
+        for place in compress(range(len(owners)), map(is_not, map(type, owners), repeat(Symbol))):
+            label = causes.label(owners[place])  # type: ignore[arg-type] # no symbol
+            if label not in causes.sums:
+                # Its row stands behind those of the variables before it.
+                self._add_variables(page, head, owners[first:place], sizes[first:place])
+                first = place
+            size_bytes, pages = sizes[place], 1 if last_pages.get(label) != page else 0
+            last_pages[label] = page
+            if causes.add(label, len(self._rows), size_bytes, pages, size_bytes if is_relocated else 0):
+                self._rows.append(())
+        self._add_variables(page, head, owners[first:], sizes[first:])
+
+    def _add_variables(self, page: int, head: tuple[Any, ...], owners: "_Owners", sizes: Sequence[int]) -> None:
+        """Add the variables among the pieces of a private page by columns: each takes a quarter of the time so."""
+        is_symbol = list(map(is_, map(type, owners), repeat(Symbol)))
+        names, size_bytes = list(map(_NAME, compress(owners, is_symbol))), list(compress(sizes, is_symbol))
+        last_pages, counter, pages = self._counter.last_pages(head[2]), self._counter, []
+        for name in names:
+            pages.append(1 if last_pages.get(name) != page else 0)
+            last_pages[name] = page
+        # These have different names: after the second one, the page has no sole variable.
+        for number, name in islice(compress(enumerate(names, len(self._rows)), pages), 2):
+            counter.claim(page, name, number)
+        relocated = size_bytes if counter.is_relocated(page) else repeat(0)
+        same, facts = map(repeat, head), map(repeat, self._facts)
+        self._rows += zip(*same, names, names, size_bytes, size_bytes, repeat(0), pages, repeat(0), relocated, *facts)
 
     def rows(self) -> list[Row]:
         """Return the rows."""
@@ -178,7 +219,7 @@ class _PageCounter:
     """
 
     def __init__(self, page_bytes: int, relocated_pages: PageNumbers) -> None:
-        self._page_bytes = page_bytes
+        self.page_bytes = page_bytes
         self._relocated_pages = relocated_pages
         self._asked_page, self._answer = -1, False
         self._last_pages: dict[str | None, dict[str, int]] = {}
@@ -199,35 +240,35 @@ class _PageCounter:
 
         `number` is that of the row, where `symbol` is the name of a variable.
         """
-        page_bytes = self._page_bytes
+        page_bytes = self.page_bytes
         page, final = first // page_bytes, (past - 1) // page_bytes
         pages = 0
         if last_pages.get(name) != page:
             pages = 1
             if symbol is not None:
-                self._claim(page, symbol, number)
+                self.claim(page, symbol, number)
         last_pages[name] = final
         if page == final:
-            is_relocated = self._answer if self._asked_page == page else self._is_relocated(page)
+            is_relocated = self._answer if self._asked_page == page else self.is_relocated(page)
             return pages, past - first if is_relocated else 0
         # Nothing else lies in the pages between.
         between = final - page - 1
         if symbol is not None:
             self._sole_pages[number] = self._sole_pages.get(number, 0) + between
-            self._claim(final, symbol, number)
+            self.claim(final, symbol, number)
         relocated_bytes = self._relocated_pages.count(page + 1, final) * page_bytes
-        if self._is_relocated(page):
+        if self.is_relocated(page):
             relocated_bytes += (page + 1) * page_bytes - first
-        if self._is_relocated(final):
+        if self.is_relocated(final):
             relocated_bytes += past - final * page_bytes
         return pages + between + 1, relocated_bytes
 
     def sole_pages(self) -> dict[int, int]:
         """Return the number of pages in which no other variable lies, by the number of the row."""
-        self._claim(-1, "", 0)
+        self.claim(-1, "", 0)
         return self._sole_pages
 
-    def _claim(self, page: int, symbol: str, number: int) -> None:
+    def claim(self, page: int, symbol: str, number: int) -> None:
         """Note that a variable lies in a page."""
         if page != self._page:
             for sole_number in self._numbers:
@@ -239,7 +280,7 @@ class _PageCounter:
             self._name = None
             self._numbers.clear()
 
-    def _is_relocated(self, page: int) -> bool:
+    def is_relocated(self, page: int) -> bool:
         """Return whether relocations write a page; most ranges lie in the page of the range before."""
         if self._asked_page != page:
             self._asked_page, self._answer = page, page in self._relocated_pages
