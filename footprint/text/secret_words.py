@@ -35,11 +35,12 @@ _NAME: Final = re.compile(r"(?<![\w.-])([\w.-]++)[\"']?[=:]\s*+")
 _QUOTED: Final = lazy_pattern(r""""[^"\\]*+(?:\\.[^"\\]*+)*"|'[^']*+'""", re.DOTALL)
 _VALUE_END: Final = lazy_pattern(r"[&;,][\w.-]++=|\s|\Z")
 _HEADER: Final = re.compile(r"((?<!\w)(?:authorization|cookie):\s*+|(?<!\w)bearer\s++)(?!\*)[^'\"]+", re.IGNORECASE)
-_URL: Final = re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:)[^\s/]+(?=@)", re.IGNORECASE)
-_URL_NAME: Final = re.compile(r"(https?://)[^\s/:@]++(?=@)", re.IGNORECASE)
-_SIGNATURE: Final = re.compile(r"([?&]sig(?:nature)?=)[^&\s\"']++", re.IGNORECASE)
-_USER: Final = re.compile(r"-u|--(?:proxy-)?user", re.IGNORECASE)
-_USER_IN_WORD: Final = re.compile(r"(-u|--(?:proxy-)?user=)(?=[^:%=/]+[:%])(.+)", re.IGNORECASE | re.DOTALL)
+_URL: Final = lazy_pattern(r"([a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:)[^\s/]+(?=@)", re.IGNORECASE)
+_URL_NAME: Final = lazy_pattern(r"(https?://)[^\s/:@]++(?=@)", re.IGNORECASE)
+_SIGNATURE: Final = lazy_pattern(r"([?&]sig(?:nature)?=)[^&\s\"']++", re.IGNORECASE)
+_USERS: Final = ("-u", "-U", "--")
+_USER: Final = lazy_pattern(r"-u|--(?:proxy-)?user", re.IGNORECASE)
+_USER_IN_WORD: Final = lazy_pattern(r"(-u|--(?:proxy-)?user=)(?=[^:%=/]+[:%])(.+)", re.IGNORECASE | re.DOTALL)
 _USER_AND_PASSWORD: Final = lazy_pattern(r"([^:%/]*+[:%])(?!//).+", re.DOTALL)
 # A user and a group by their numbers, as in `docker run -u 1000:1000`.
 _NUMBERS: Final = lazy_pattern(r"[0-9]+:[0-9]+")
@@ -51,8 +52,12 @@ _LONG_OPTION: Final = lazy_pattern(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 
 class _ShortOption(NamedTuple):
-    """An option whose value is a secret: in the same word, in the next one, or in either."""
+    """An option whose value is a secret: in the same word, in the next one, or in either.
 
+    Only the pattern of programs whose names may begin so is compiled.
+    """
+
+    initials: str
     programs: re.Pattern[str]
     option: str
     has_value_attached: bool
@@ -60,17 +65,17 @@ class _ShortOption(NamedTuple):
 
 
 _SHORT_OPTIONS: Final = tuple(
-    _ShortOption(re.compile(programs), option, "attached" in places, "following" in places)
-    for programs, option, places in (
-        (r"(?:mysql|mariadb)[\w-]*|7z(?:[ar]|zs?)?|(?:un)?rar", "-p", "attached"),
-        (r"rar", "-hp", "attached"),
-        (r"sshpass|mongo\w*|cqlsh|twine", "-p", "attached, following"),
-        (r"(?:redis|valkey)-cli", "-a", "attached, following"),
-        (r"ldap\w+", "-w", "attached, following"),
-        (r"(?:un)?zip|sqlcmd|bcp|ipmitool|mosquitto_\w+", "-P", "attached, following"),
-        (r"login|(?:user|group)(?:add|mod)", "-p", "attached, following"),  # docker login; the hash of useradd
-        (r"openssl", "-k", "following"),
-        (r"openssl", "-K", "following"),
+    _ShortOption(initials, lazy_pattern(programs), option, "attached" in places, "following" in places)
+    for initials, programs, option, places in (
+        ("m7ur", r"(?:mysql|mariadb)[\w-]*|7z(?:[ar]|zs?)?|(?:un)?rar", "-p", "attached"),
+        ("r", r"rar", "-hp", "attached"),
+        ("smct", r"sshpass|mongo\w*|cqlsh|twine", "-p", "attached, following"),
+        ("rv", r"(?:redis|valkey)-cli", "-a", "attached, following"),
+        ("l", r"ldap\w+", "-w", "attached, following"),
+        ("uzsbim", r"(?:un)?zip|sqlcmd|bcp|ipmitool|mosquitto_\w+", "-P", "attached, following"),
+        ("lug", r"login|(?:user|group)(?:add|mod)", "-p", "attached, following"),  # docker login; the hash of useradd
+        ("o", r"openssl", "-k", "following"),
+        ("o", r"openssl", "-K", "following"),
     )
 )
 _HTPASSWD_IN_WORDS: Final = lazy_pattern(r"-[A-Za-z]*b[A-Za-z]*")
@@ -84,11 +89,11 @@ def without_secrets(words: Sequence[str], program: str = "") -> list[str]:
         prefix = next((it.option for it in options if it.has_value_attached and word.startswith(it.option)), word)
         if _announces(before, options) and not _LONG_OPTION.fullmatch(word):
             shown.append(_HIDDEN)
-        elif _USER.fullmatch(before) and "://" not in word:
+        elif before.startswith(_USERS) and _USER.fullmatch(before) and "://" not in word:
             shown.append(_without_password(word))
         elif prefix != word:
             shown.append(prefix + _HIDDEN)
-        elif user := _USER_IN_WORD.fullmatch(word):
+        elif word.startswith(_USERS) and (user := _USER_IN_WORD.fullmatch(word)):
             shown.append(user[1] + _without_password(user[2]))
         else:
             shown.append(without_secrets_in(word, is_argument=True))
@@ -101,7 +106,8 @@ def without_secrets(words: Sequence[str], program: str = "") -> list[str]:
 
 def _short_options(program: str) -> tuple[_ShortOption, ...]:
     name = os.path.basename(program)
-    return tuple([option for option in _SHORT_OPTIONS if option.programs.fullmatch(name)])
+    initial = name[:1] or " "
+    return tuple([it for it in _SHORT_OPTIONS if initial in it.initials and it.programs.fullmatch(name)])
 
 
 def _announces(word: str, options: tuple[_ShortOption, ...]) -> bool:
@@ -132,8 +138,10 @@ def without_secrets_in(text: str, *, is_argument: bool = False) -> str:
         text: The text.
         is_argument: Whether it is a whole argument: what follows a name at its beginning is then one value.
     """
-    for pattern in (_URL, _URL_NAME, _SIGNATURE, _HEADER):
-        text = pattern.sub(rf"\1{_HIDDEN}", text)
+    is_url, is_query = "://" in text, "?" in text or "&" in text
+    for pattern, may_match in ((_URL, is_url), (_URL_NAME, is_url), (_SIGNATURE, is_query), (_HEADER, True)):
+        if may_match:
+            text = pattern.sub(rf"\1{_HIDDEN}", text)
     text = _KEY.sub(_HIDDEN, text)
     shown, done = [], 0
     for start, end in _values(text, is_argument=is_argument):
