@@ -1,10 +1,11 @@
 """The memory of a live process: the structures of its heap, and where each thread has the blocks of the libraries."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
+from operator import itemgetter
 from typing import Final
 
 from footprint.errors import AccessError, Note
@@ -164,7 +165,7 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
             entries = loader_entries(memory, word_bytes, auxiliary)
             by_addr: dict[int, ThreadVector] = {}
             for places in _possible_places(snapshot):
-                vectors = thread_vectors(memory, word_bytes, _within(places))
+                vectors = thread_vectors(memory, word_bytes, places)
                 # The control blocks of threads that have ended stay in the stacks that are kept for others.
                 by_addr |= {v.tcb_addr: v for v in islice(vectors, 2 * snapshot.thread_count + _MOST_ENDED_THREADS)}
                 if len(by_addr) >= snapshot.thread_count:
@@ -183,16 +184,19 @@ def _within(places: Iterable[_Place]) -> Iterator[_Place]:
             yield start_addr, end_addr
 
 
-def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], list[_Place]]:
-    """Return the places that most likely hold a control block, and all others that can, which may be many.
+def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], Iterator[_Place], Iterator[_Place]]:
+    """Return the places that have a control block, those that most likely have one, and all others that can.
 
-    That of a thread lies above all that it has on its stack; of a running thread the stack pointer is not known. The
-    kernel may merge neighbouring stacks: then the lowest stack pointer of the mapping counts. That of the first thread
-    lies at the start of the heap (glibc 2.35 and later), or in a mapping that the loader made below a library.
+    That of a thread lies at the end of its block. The kernel merges neighbouring blocks, nearly all of them from glibc
+    2.42 on, whose guards are no mappings. Where the block is not known, it lies above all that the thread has on its
+    stack: the lowest stack pointer of a mapping counts. That of the first thread lies at the start of the heap (glibc
+    2.35 and later), or in a mapping that the loader made below a library.
     """
-    addrs = sorted(snapshot.thread_stacks.pointers)
+    blocks = snapshot.thread_stacks.blocks
+    tops = [(max(start_addr, end_addr - _TOP_BYTES), end_addr) for start_addr, end_addr in blocks]
     likely: list[_Place] = []
     others: list[_Place] = []
+    addrs = [addr for addr in sorted(snapshot.thread_stacks.pointers) if not _is_within(blocks, addr)]
     mappings = snapshot.memory.mappings
     for area, behind in zip_longest(mappings, mappings[1:]):
         if area.name == "[heap]":
@@ -207,7 +211,13 @@ def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], list[_Place]]:
                 likely.append((area.start_addr, area.end_addr))
             else:
                 others.append((max(area.start_addr, area.end_addr - _TOP_BYTES), area.end_addr))
-    return likely, others
+    return tops, _within(likely), _within(others)
+
+
+def _is_within(places: Sequence[_Place], addr: int) -> bool:
+    """Return whether an address lies in one of some places, which ascend."""
+    count = bisect_right(places, addr, key=itemgetter(0))
+    return count > 0 and addr < places[count - 1][1]
 
 
 def _may_be_stack(mapping: Mapping) -> bool:

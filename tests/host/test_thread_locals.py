@@ -55,13 +55,55 @@ int main(void) {
     pause();
 }
 """
+# All stacks lie in one mapping, as the kernel merges those of glibc 2.42 and later; the lowest thread never waits.
+NEIGHBOURS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { SIZE = 8 << 20 };
+static __thread char block[40 * 1024] = "5";
+static pthread_barrier_t all;
+static void *body(void *is_busy) {
+    block[1] = 1;
+    pthread_barrier_wait(&all);
+    while (is_busy) block[2]++;
+    pause();
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_attr_t given;
+    char *stacks = mmap(0, SIZE * (THREADS - 1l), 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pthread_attr_init(&given);
+    pthread_barrier_init(&all, 0, THREADS);
+    for (long i = 0; i < THREADS - 1; i++) {
+        pthread_attr_setstack(&given, stacks + i * SIZE, SIZE);
+        if (pthread_create(&thread, &given, body, (void *)(long)!i)) return 1;
+    }
+    pthread_barrier_wait(&all);
+    puts("ready"); fflush(stdout);
+    pause();
+}
+"""
 LIBRARY = "__thread char block[40 * 1024]; void *mine(void) { return block; }\n"
 
 
-def build(folder: Path, *options: str, library: bool = False) -> Path:
-    (folder / "program.c").write_text(PROGRAM)
+def build(
+    folder: Path, *options: str, library: bool = False, source: str = PROGRAM, thread_count: int = THREADS
+) -> Path:
+    (folder / "program.c").write_text(source)
     program = folder / "program"
-    words = ["gcc", "-O1", f"-DTHREADS={THREADS}", "-o", str(program), str(folder / "program.c"), "-pthread", *options]
+    words = [
+        "gcc",
+        "-O1",
+        f"-DTHREADS={thread_count}",
+        "-o",
+        str(program),
+        str(folder / "program.c"),
+        "-pthread",
+        *options,
+    ]
     if library:
         (folder / "blocks.c").write_text(LIBRARY)
         shared = ["gcc", "-O1", "-fPIC", "-shared", "-Wl,-soname,libblocks.so", *options]
@@ -129,6 +171,12 @@ def test_the_variables_of_a_library_are_its_own(tmp_path: Path, options: list[st
         audit = footprint.audit(pid)
     assert held(audit, "block") == ("libblocks.so", THREADS * 40 * KIB, THREADS * 40 * KIB)
     assert held(audit, "small") == ("program", THREADS * 300, THREADS * 300)
+
+
+@pytest.mark.parametrize("thread_count", [4, 30])
+def test_stacks_that_the_kernel_merged_have_the_variables_of_each_thread(tmp_path: Path, thread_count: int) -> None:
+    with started(build(tmp_path, source=NEIGHBOURS, thread_count=thread_count)) as (pid, _):
+        assert held(footprint.audit(pid), "block")[2] == thread_count * 40 * KIB
 
 
 def test_what_more_threads_cost_has_their_variables(tmp_path: Path) -> None:

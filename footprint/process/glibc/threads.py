@@ -5,7 +5,7 @@ lies above the blocks of the libraries that the program started with. The vector
 number of its module. The loader keeps that number of each object: numbers are used again when an object is closed.
 
 Source: include/link.h (struct link_map), sysdeps/x86_64/nptl/tls.h and sysdeps/i386/nptl/tls.h (tcbhead_t),
-sysdeps/generic/dl-dtv.h, elf/dl-tls.c of glibc 2.26 to 2.42; ELF Handling For Thread-Local Storage, variant II.
+sysdeps/generic/dl-dtv.h, elf/dl-tls.c of glibc 2.26 to 2.43; ELF Handling For Thread-Local Storage, variant II.
 """
 
 from collections.abc import Iterable, Iterator
