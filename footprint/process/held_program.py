@@ -18,8 +18,8 @@ from typing import Final, NoReturn
 from footprint.errors import AccessError
 from footprint.model.costs import StartMeasurement
 from footprint.process.maps_text import parse_maps
-from footprint.process.process_memory import auxiliary_vector
 from footprint.process.start_counters import StartCounters, instruction_counter, read_counters, start_stage
+from footprint.process.status import auxiliary_vector
 from footprint.system.c_library import addr_of, buffer, ptrace
 
 AT_ENTRY: Final = 9

@@ -13,8 +13,8 @@ from footprint.members import NamedTuple, lazy_pattern
 from footprint.process.glibc.heap import read_glibc_heap
 from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
 from footprint.process.glibc.words import LiveHeap
-from footprint.process.mappings import Mapping
-from footprint.process.process_memory import ProcessMemory, word_bytes_of
+from footprint.process.mappings import Mapping, word_bytes_of
+from footprint.process.pages import ProcessMemory
 from footprint.process.snapshot import Snapshot, process_folder, read_whole
 
 MOST_CHUNKS: Final = 2 << 20

@@ -7,7 +7,7 @@ Source: proc_pid_maps(5), proc_pid_smaps(5).
 
 import os
 import stat
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from collections.abc import Mapping as AbstractMapping
 from types import MappingProxyType
 from typing import Final
@@ -24,6 +24,7 @@ FileOpener = Callable[[str, int | None], bytes | memoryview | str]
 """Opens a regular file, as `open_regular` does."""
 # Names with an inode of a file system inside the kernel: their bytes are memory, not a file on a disk.
 MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # only compared
+_FIRST_64_BIT_ADDR: Final = 1 << 32
 _NO_FILES: Final = (*MEMORY_FILES, "[", "anon_inode:", "socket:")
 
 
@@ -142,6 +143,12 @@ class MemoryMap(NamedTuple):
                 if (place := places.get(key)) is not None:
                     totals[at] += sum([values[place] for values in rows])
         return totals
+
+
+def word_bytes_of(mappings: Iterable[Mapping]) -> int:
+    """Return the size of a pointer of a process, by where its memory is."""
+    is_64 = any(mapping.start_addr >= _FIRST_64_BIT_ADDR and mapping.name != "[vsyscall]" for mapping in mappings)
+    return 8 if is_64 else 4
 
 
 class ThreadStacks(NamedTuple):

@@ -11,7 +11,10 @@ Captures hold them as text: for each examined mapping its first address, then on
 
 Ranges are half-open and ascending. All numbers are hexadecimal.
 
-Source: Documentation/admin-guide/mm/pagemap.rst and fs/proc/task_mmu.c of Linux 6.18.
+The memory of a live process is read where its pages are: the kernel would make one that is not there (untouched, or
+swapped out) to read it, so the page bits are asked first.
+
+Source: Documentation/admin-guide/mm/pagemap.rst and fs/proc/task_mmu.c of Linux 6.18; proc_pid_mem(5).
 """
 
 import errno
@@ -19,6 +22,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fcntl import ioctl
 from functools import cache
 from struct import Struct
@@ -45,6 +49,9 @@ _SWAPPED_ENTRY: Final = 1 << 63 | 1 << 62 | 1 << 58
 _IS_SWAPPED: Final = 1 << 62
 _LINE: Final = lazy_pattern(rb"([0-9a-f]{1,16})(?:-([0-9a-f]{1,16})( swapped)?)?")
 _LONGEST_LINE_BYTES: Final = 41
+_PRESENT_BYTES: Final = bytes(0xFF if byte & 0x80 else 0 for byte in range(256))
+_MOST_PAGES_A_SKIP: Final = 1 << 15
+_MOST_PAGES_SKIPPED: Final = 1 << 24  # 64 GiB: reading their bits takes a tenth of a second
 
 
 class PageRange(NamedTuple):
@@ -333,3 +340,68 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             break
     if rest:
         yield rest
+
+
+class ProcessMemory:
+    """Reads the memory of one process through its directory in /proc; a context manager.
+
+    Raises:
+        OSError: Where we may not read it: that takes the rights of a debugger (ptrace_scope, CAP_SYS_PTRACE).
+    """
+
+    def __init__(self, folder: int, page_bytes: int) -> None:
+        self._page_bytes = page_bytes
+        self._pages_to_skip = _MOST_PAGES_SKIPPED
+        self._memory = os.open("mem", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            self._bits = os.open("pagemap", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            os.close(self._memory)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._memory)
+        os.close(self._bits)
+
+    def read(self, addr: int, size_bytes: int) -> bytes:
+        """Return the bytes from an address on: fewer than asked for where a page behind is not in memory."""
+        first = addr // self._page_bytes
+        present = self._present(first, -(-(addr + size_bytes) // self._page_bytes) - first)
+        past = present.find(0)
+        if past >= 0:
+            size_bytes = min(size_bytes, (first + past) * self._page_bytes - addr)
+        if size_bytes > 0 and present:
+            with suppress(OSError):
+                return os.pread(self._memory, size_bytes, addr)
+        return b""
+
+    def skip(self, addr: int, end_addr: int) -> int:
+        """Return the first address from `addr` on whose page is in memory, or `end_addr`.
+
+        Holes of many GiB are looked through up to a number of pages; what is behind them is not found.
+        """
+        page_bytes = self._page_bytes
+        first, past, count = addr // page_bytes, -(-end_addr // page_bytes), 1
+        while first < past and self._pages_to_skip > 0:
+            # The next page is there most often; behind a large hole, look far.
+            present = self._present(first, min(past - first, count))
+            count = min(8 * count, _MOST_PAGES_A_SKIP)
+            place = present.find(0xFF)
+            if place >= 0:
+                return min(max(addr, (first + place) * page_bytes), end_addr)
+            if not present:
+                break
+            first += len(present)
+            self._pages_to_skip -= len(present)
+        return end_addr
+
+    def _present(self, first: int, count: int) -> bytes:
+        """Return a byte for each of some pages: 0 where it is not in memory, else 255."""
+        try:
+            entries = os.pread(self._bits, count * _ENTRY_BYTES, first * _ENTRY_BYTES)
+        except (OSError, OverflowError):
+            return b""
+        return entries[_HIGH_BYTE::_ENTRY_BYTES].translate(_PRESENT_BYTES)

@@ -13,10 +13,15 @@ Source: proc_pid_stat(5).
 What a process has in the kernel beside memory and open files: timers, and things whose size no file of /proc tells.
 
 Source: proc_pid_timers(5), proc_pid_status(5), proc_tid_children(5), proc_pid_ns(5), proc_sysvipc(5).
+
+`/proc/PID/auxv`: what the kernel told the program at its start.
+
+Source: proc_pid_auxv(5), getauxval(3).
 """
 
 import os
 import signal
+import sys
 from contextlib import suppress
 from typing import Final
 
@@ -167,6 +172,15 @@ def _count(value: bytes | None, most_digits: int = 9) -> int | None:
 def _bytes(value: bytes | None) -> int | None:
     size = decimal((value or b"").removesuffix(b" kB"))
     return None if size is None else size * 1024
+
+
+def auxiliary_vector(data: bytes) -> dict[int, int]:
+    """Return the entries of an auxiliary vector by their key, as `/proc/PID/auxv` has them."""
+    # In 32 bits a value stands where the upper half of the first key would be.
+    is_64 = int.from_bytes(data[:8], sys.byteorder) < 1 << 32
+    entry_bytes = 16 if is_64 else 8
+    words = memoryview(data[: len(data) // entry_bytes * entry_bytes]).cast("Q" if is_64 else "I").tolist()
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 def descendants(pid: int) -> tuple[int, ...]:

@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Final
 
 from footprint.process.glibc.words import LAYOUTS, ProcessWords
-from footprint.process.mappings import NO_STACKS, Mapping, StackBlock, ThreadStacks
-from footprint.process.process_memory import ProcessMemory, word_bytes_of
+from footprint.process.mappings import NO_STACKS, Mapping, StackBlock, ThreadStacks, word_bytes_of
+from footprint.process.pages import ProcessMemory
 
 _SYS_GET_ROBUST_LIST: Final = {
     "x86_64": 274,

@@ -27,8 +27,8 @@ from footprint.loader.target import Environment
 from footprint.members import NamedTuple, replace
 from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mappings import FileOpener, open_regular
-from footprint.process.process_memory import auxiliary_vector
 from footprint.process.snapshot import Snapshot
+from footprint.process.status import auxiliary_vector
 from footprint.sources.calibration import keep, kept_path, read_kept
 from footprint.sources.startup_write_calibration import load_constructors, load_libc_start
 from footprint.sources.target import script_error

@@ -13,7 +13,7 @@ import pytest
 import footprint
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution, MemoryKind
-from footprint.process.process_memory import ProcessMemory
+from footprint.process.pages import ProcessMemory
 from tests.liveprocesses import PAGE_BYTES, private_bytes_between
 
 KIB = 1024

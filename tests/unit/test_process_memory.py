@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from footprint.process.process_memory import ProcessMemory, auxiliary_vector
+from footprint.process.pages import ProcessMemory
+from footprint.process.status import auxiliary_vector
 
 PAGE = 4096
 PRESENT = (1 << 63).to_bytes(8, "little")

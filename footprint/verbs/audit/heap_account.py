@@ -19,8 +19,7 @@ from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.process.mappings import FileKey, FileOpener, Mapping, file_key, open_mapped_file
-from footprint.process.process_memory import word_bytes_of
+from footprint.process.mappings import FileKey, FileOpener, Mapping, file_key, open_mapped_file, word_bytes_of
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles
 from footprint.sources.files import OpenFiles
