@@ -18,8 +18,8 @@ from typing import Final, NamedTuple, TypeGuard
 
 from footprint.attribution.accounts import add_up
 from footprint.attribution.allocator_models import GLIBC, GLIBC_32, JEMALLOC, MIMALLOC, MUSL, TCMALLOC, AllocatorModel
-from footprint.attribution.heap_ranges import MUSL_HEAP
 from footprint.attribution.heap_usage import HeapUsage, heap_share
+from footprint.attribution.live_ranges import MUSL_HEAP
 from footprint.attribution.runtimes import JEMALLOC_HEAP, MIMALLOC_HEAP
 from footprint.errors import Note
 from footprint.heap.attribution import NO_STACK, add_up_shares, charged

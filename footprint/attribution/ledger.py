@@ -28,7 +28,6 @@ from footprint.attribution.owned_range import (
     private_pages,
 )
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
-from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import Contents
 from footprint.elf.image import Image
 from footprint.members import NamedTuple
@@ -36,7 +35,7 @@ from footprint.model.row import Attribution, Evidence, MemoryKind, Row, weakest
 from footprint.process.pages import PageRange, ranges_bytes
 
 if TYPE_CHECKING:
-    from footprint.attribution.heap_ranges import HeapRanges
+    from footprint.attribution.live_ranges import HeapRanges
 
 
 # Structures in the memory of the process divide such a range, whatever its mapping is.
@@ -228,6 +227,8 @@ def _thread_rows(
     key = page_bytes, id(image), place, part[3:6], part.mapping.is_mapped_writable, counts, pages
     rows_of_kind = symbols.row_cache.get(key)
     if rows_of_kind is None:
+        from footprint.attribution.live_ranges import thread_rows  # noqa: PLC0415 # only a single live process needs it
+
         contents = symbols.files.contents_of(part.loaded) if symbols.files and part.loaded else None
         rows = thread_rows(part, contents, private, _row(part, counts, page_bytes), page_bytes)
         rows_of_kind = symbols.row_cache[key] = image, rows

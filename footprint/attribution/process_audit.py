@@ -11,7 +11,6 @@ from footprint.attribution.layout import ARENAS, THREAD_STACKS, lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
 from footprint.attribution.memory_files import ChargedFile, count_with_files, file_notes, own_shared_bytes
 from footprint.attribution.owned_range import MappingCounts, OwnedRange, clip, private_swap
-from footprint.attribution.thread_ranges import ThreadRanges
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
 from footprint.model.audit import Audit
@@ -23,7 +22,7 @@ from footprint.process.snapshot import Snapshot
 from footprint.text.units import format_bytes
 
 if TYPE_CHECKING:
-    from footprint.attribution.heap_ranges import HeapRanges
+    from footprint.attribution.live_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
     from footprint.model.costs import MappingCost
     from footprint.model.heap_account import AllocatorAccount
@@ -247,7 +246,10 @@ def _cut(
     parts: tuple[OwnedRange, ...], threads: "LiveThreads | None", heap: "HeapRanges | None"
 ) -> tuple[OwnedRange, ...]:
     """Cut the ranges of a process by the structures in its memory."""
-    parts = ThreadRanges(threads, parts).cut(parts) if threads else parts
+    if threads:
+        from footprint.attribution.live_ranges import ThreadRanges  # noqa: PLC0415 # only a single live process has them
+
+        parts = ThreadRanges(threads, parts).cut(parts)
     return heap.cut(parts) if heap else parts
 
 

@@ -1,7 +1,7 @@
 """The rows of a heap by what its allocator says: each private byte is in use or free, by hand."""
 
-from footprint.attribution.heap_ranges import HeapRanges
 from footprint.attribution.ledger import ledger_rows
+from footprint.attribution.live_ranges import HeapRanges
 from footprint.attribution.owned_range import OwnedRange, count_each
 from footprint.model.row import Attribution, MemoryKind, Row
 from footprint.process.glibc.words import HeapRegion, LiveHeap, MappedBlock

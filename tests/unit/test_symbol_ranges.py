@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import pytest
 
+from footprint.attribution.live_ranges import thread_rows
 from footprint.attribution.owned_range import LoadedObject, OwnedRange, clip
 from footprint.attribution.symbol_ranges import PageNumbers, symbol_rows
-from footprint.attribution.thread_ranges import thread_rows
 from footprint.elf.contents import read_contents
 from footprint.elf.image import read_image
 from footprint.model.row import Attribution, Evidence, MemoryKind, Row

@@ -23,7 +23,7 @@ def free_heap(ledger: LedgerFacts) -> tuple[Finding, ...]:
     account = ledger.allocator
     if account is None or account.trimmable_bytes < max(_LEAST_BYTES, account.held_bytes // _LEAST_SHARE):
         return ()
-    from footprint.attribution.heap_ranges import FREE, HEAP  # noqa: PLC0415 # it was needed for the account
+    from footprint.attribution.live_ranges import FREE, HEAP  # noqa: PLC0415 # it was needed for the account
 
     free, trimmable = format_bytes(account.free_private_bytes), format_bytes(account.trimmable_bytes)
     by_owner: dict[str, int] = {}

@@ -31,7 +31,7 @@ from footprint.sources.files import ElfFiles
 from footprint.sources.process_files import ImageSets, images_of, images_of_many
 
 if TYPE_CHECKING:
-    from footprint.attribution.heap_ranges import HeapRanges
+    from footprint.attribution.live_ranges import HeapRanges
     from footprint.attribution.page_maps import Presence
     from footprint.process.live_memory import LiveThreads
 
@@ -147,7 +147,7 @@ def _with_linked_allocator(
 
 def _heap_of(snapshot: Snapshot, most_chunks: int) -> "tuple[HeapRanges | None, tuple[Note, ...]]":
     """Read the heap of a live process, as its allocator has it."""
-    from footprint.attribution.heap_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
+    from footprint.attribution.live_ranges import HeapRanges  # noqa: PLC0415 # only a single live process needs it
     from footprint.process.live_memory import read_live_heap  # noqa: PLC0415 # the same
 
     heap, notes = read_live_heap(snapshot, most_chunks)
