@@ -28,8 +28,7 @@ from footprint.process.pages import PageRange, ranges_bytes
 from footprint.ranges import Claim, Gap, Piece, partition
 
 if TYPE_CHECKING:
-    from footprint.process.glibc.threads import LinkEntry
-    from footprint.process.live_memory import LiveThreads
+    from footprint.process.live_memory import LinkEntry, LiveThreads
 
 _IN_USE: Final = "[in use]"
 """The name of rows of blocks that the program has, with their headers and the structures of the allocator."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.process.glibc.threads import LinkEntry, ThreadVector, loader_entries, thread_vectors
+from footprint.process.live_memory import LinkEntry, ThreadVector, loader_entries, thread_vectors
 
 PAGE = 4096
 UNUSED = (1 << 64) - 1

@@ -84,7 +84,7 @@ _WORDS_A_CALL: Final = 32
 
 
 class MisfitError(Exception):
-    """Memory is not what malloc writes there, or changed while it was read. It never leaves this package."""
+    """Memory is not what malloc writes there, or changed while it was read. It never leaves what reads memory."""
 
 
 class HeapMemory(Protocol):
