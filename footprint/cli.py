@@ -65,8 +65,7 @@ def run(words: Sequence[str]) -> int:
 
     If the first word is a verb, only its module is imported. Typer is imported only for help and for mistakes.
     """
-    from footprint.verbs.commands import command_of, has_command, is_verb
-    from footprint.verbs.declared import parameters_of, read_words
+    from footprint.verbs.commands import command_of, has_command, is_verb, parameters_of, read_words
 
     if not words:
         from footprint.verbs.welcome import machine

@@ -58,8 +58,7 @@ from footprint.process.status import parse_stat, parse_status
 from footprint.process.text_capture import read_text_capture
 from footprint.sources.images import container_images
 from footprint.sources.package_files import package_tree
-from footprint.verbs.commands import command_of, has_command
-from footprint.verbs.declared import parameters_of, read_words
+from footprint.verbs.commands import command_of, has_command, parameters_of, read_words
 
 __all__ = ("FAMILIES", "FILES", "TARGETS", "Target")
 

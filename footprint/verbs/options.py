@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from footprint.errors import UsageError
 from footprint.members import NamedTuple
 from footprint.model.projection import Model
-from footprint.system.files import guard_maps, inputs_kept
-from footprint.system.limits import STANDARD, limited, parse_limits, time_limit
-from footprint.text.command_line import command_lines
-from footprint.verbs.declared import Argument, Option, Parameter, parameters_of
+from footprint.verbs.commands import Argument, Option, Parameter, parameters_of
 
 if TYPE_CHECKING:
     from footprint.elf.notes import DebugSearch
@@ -505,110 +501,3 @@ def _format_option(formats: Sequence[Format]) -> Parameter:
     shared = _SHARED["format_"]
     option = Option(*shared.declared.names, help=shared.declared.help.format(", ".join(formats)), metavar="NAME")
     return Parameter(shared.name, shared.type, option, shared.default)
-
-
-_LIMITS: Final = Option(
-    "--limits",
-    help="Allow more work, such as bytes=4GiB,entries=5000000,seconds=3600; each may be absent.",
-    metavar="LIMITS",
-)
-_NO_COMMAND: Final = Option("--no-command", help="Keep the names of programs only, not their command lines.")
-_OF_EVERY_VERB: Final = (
-    Parameter("no_command", bool, _NO_COMMAND, default=False),
-    Parameter("limits", str | None, _LIMITS, default=None),
-)
-
-
-def _activity_line(*, is_quiet: bool) -> AbstractContextManager[None]:
-    """Show on a terminal what a block does; nowhere else."""
-    if is_quiet or sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
-    from footprint.verbs.progress import activity_line
-
-    return activity_line()
-
-
-def limited_command(command: _Command, *, shares_terminal: bool = False) -> _Command:
-    """Add the options of every verb to a command.
-
-    It runs with a budget of work (`--limits`), a guard of the files it reads, a decision on command lines
-    (`--no-command`), and a line that shows what it does, unless it shares the terminal with a program that it starts.
-    """
-    parameters = parameters_of(command)
-    of_files = tuple(_options_of_files(parameters))
-
-    @wraps(command)
-    def called(*, limits: str | None = None, no_command: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
-        for name, option, what in of_files:
-            value = given.get(name)
-            if value == "" or (isinstance(value, (list, tuple)) and "" in value):
-                raise UsageError(f"{option} needs the name of a {what}: it is empty")
-        chosen = STANDARD if limits is None else parse_limits(limits)
-        with (
-            limited(chosen),
-            time_limit(chosen.seconds),
-            guard_maps(),
-            inputs_kept(),
-            command_lines(is_hidden=no_command),
-            _activity_line(is_quiet=shares_terminal or bool(given.get("quiet"))),
-        ):
-            return command(**given)
-
-    called.parameters = [*parameters, *_OF_EVERY_VERB]  # type: ignore[attr-defined]
-    return called
-
-
-_NAMED: Final = {"FILE": "file", "FOLDER": "folder", "DIR": "folder"}
-
-
-def _options_of_files(parameters: Sequence[Parameter]) -> Iterator[tuple[str, str, str]]:
-    """Return the parameters that name a file or folder, each with its option and with what it names."""
-    for parameter in parameters:
-        what = _NAMED.get(parameter.declared.metavar or "")
-        if what and isinstance(parameter.declared, Option):
-            yield parameter.name, parameter.declared.names[-1], what
-
-
-_DROP_PRIVILEGES: Final = Option(
-    "--drop-privileges",
-    help="Give up first what reading needs not: to start programs, to use the network, to write other files.",
-)
-
-
-def confined_command(command: _Command) -> _Command:
-    """Add the option `--drop-privileges` to the command of a verb that only reads, and writes its answer."""
-
-    @wraps(command)
-    def called(*, drop_privileges: bool = False, **given: Any) -> Any:  # noqa: ANN401 # as the command
-        if drop_privileges:
-            _confine(given)
-        return command(**given)
-
-    called.parameters = [  # type: ignore[attr-defined]
-        *parameters_of(command),
-        Parameter("drop_privileges", bool, _DROP_PRIVILEGES, default=False),
-    ]
-    return called
-
-
-def _confine(given: dict[str, Any]) -> None:
-    """Drop the rights that a command with these arguments does not need, and report what the kernel does not allow.
-
-    Raises:
-        UsageError: If the command needs more.
-    """
-    from footprint.sources.target import process_of
-    from footprint.system.privileges import drop_privileges
-
-    for name in ("debuginfod", "update_baseline", "init", "freeze"):
-        if given.get(name):
-            raise UsageError(f"--drop-privileges gives up what --{name.replace('_', '-')} needs")
-    targets = [word for value in given.values() for word in (value if isinstance(value, (list, tuple)) else [value])]
-    reads_processes = any(isinstance(word, str) and process_of(word) is not None for word in targets)
-    reads_processes |= any(given.get(name) for name in ("pids", "tree", "name", "cgroup", "unit", "container"))
-    written = [given.get(name) for name in ("output", "html", "history")]
-    written.append(os.environ.get("GITHUB_STEP_SUMMARY"))
-    for refused in drop_privileges(
-        (path for path in written if path not in {None, "", "-"}), reads_processes=reads_processes
-    ):
-        sys.stderr.write(f"footprint: this kernel does not allow {refused}: --drop-privileges does without\n")

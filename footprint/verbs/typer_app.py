@@ -11,8 +11,16 @@ from typer.main import get_command
 
 from footprint import __version__
 from footprint.errors import UsageError
-from footprint.verbs.commands import command_of, has_command, verb_module, verb_names
-from footprint.verbs.declared import REQUIRED, Option, Parameter, parameters_of
+from footprint.verbs.commands import (
+    REQUIRED,
+    Option,
+    Parameter,
+    command_of,
+    has_command,
+    parameters_of,
+    verb_module,
+    verb_names,
+)
 
 _EPILOG = (
     "Exit codes: 0 fine, 1 findings or a budget exceeded, 2 wrong use, 3 an input that cannot be read, "

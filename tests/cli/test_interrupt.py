@@ -39,7 +39,6 @@ def run(script: str) -> tuple[int, str]:
         ("footprint.cli", -signal.SIGINT),
         ("footprint.errors", -signal.SIGINT),
         ("footprint.verbs.commands", 130),
-        ("footprint.verbs.declared", 130),
         ("footprint.verbs.audit.command", 130),
         ("footprint.formats.text", 130),
     ],

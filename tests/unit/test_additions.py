@@ -36,7 +36,7 @@ VERB = {
 from typing import TYPE_CHECKING, Annotated
 
 from footprint.verbs import options
-from footprint.verbs.declared import Argument
+from footprint.verbs.commands import Argument
 from footprint.verbs.output import lazy_modules
 from footprint.verbs.output import Answer, check_formats, write
 

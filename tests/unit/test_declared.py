@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from footprint.verbs import typer_app
-from footprint.verbs.commands import command_of, has_command
-from footprint.verbs.declared import Argument, Option, Parameter, parameters_of, read_words
+from footprint.verbs.commands import Argument, Option, Parameter, command_of, has_command, parameters_of, read_words
 
 PLAIN = [
     "audit 4711",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.declared import Option
+from footprint.verbs.commands import Option
 from footprint.verbs.output import Answer, check_formats, lazy_modules, part_name, write
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from footprint.verbs import options
 from footprint.verbs.capture import LONGEST_STOP_SECONDS
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 
 ORDER = 140
 

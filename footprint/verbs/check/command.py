@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from footprint import __version__
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 from footprint.verbs.output import Answer, check_formats, emit, lazy_modules, write
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from footprint.errors import AccessError
 from footprint.system.limits import begin_activity
 from footprint.text.escape import printable
 from footprint.verbs import options
-from footprint.verbs.declared import Option
+from footprint.verbs.commands import Option
 from footprint.verbs.output import Answer, check_formats, complain, write
 
 ORDER = 160

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 from footprint.verbs import options
-from footprint.verbs.declared import Argument
+from footprint.verbs.commands import Argument
 from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.output import Answer, check_formats
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from footprint.errors import UsageError
 from footprint.verbs import options
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 from footprint.verbs.fail_on import conditions_of, write_judged
 from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules
 

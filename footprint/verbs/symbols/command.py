@@ -8,7 +8,7 @@ from footprint.elf.selection import Selection, name_pattern
 from footprint.errors import UsageError
 from footprint.text.units import parse_bytes
 from footprint.verbs import options
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 from footprint.verbs.options import Sort, SymbolsBy, VariableKind
 from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules, write
 

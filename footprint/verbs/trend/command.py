@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 from footprint.verbs import options
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 from footprint.verbs.output import Answer, check_formats, draws_blocks, lazy_modules, write
 
 if TYPE_CHECKING:

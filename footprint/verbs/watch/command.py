@@ -8,7 +8,7 @@ from footprint.errors import UsageError
 from footprint.text.escape import printable
 from footprint.text.units import parse_bytes, parse_rate, parse_seconds
 from footprint.verbs import options
-from footprint.verbs.declared import Argument, Option
+from footprint.verbs.commands import Argument, Option
 from footprint.verbs.output import (
     EXIT_PARTIAL,
     Answer,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from footprint.errors import UsageError
 from footprint.text.escape import printable
 from footprint.verbs import options
-from footprint.verbs.declared import Option
+from footprint.verbs.commands import Option
 from footprint.verbs.output import EXIT_RUN_FAILED, Answer, check_formats, complain, lazy_modules, write
 
 if TYPE_CHECKING:
