@@ -18,6 +18,7 @@ from typing import Any, Final
 from footprint.errors import AccessError, FootprintError, UsageError
 from footprint.system.limits import draw_entries, limited
 from footprint.system.whole_file import own_folder, whole_file
+from footprint.text.command_line import without_secrets_in
 
 _SCHEMES: Final = ("s3://", "gs://", "az://")
 _LOCK: Final = "scan.lock"
@@ -169,8 +170,6 @@ def _cause(address: str, message: str) -> str:
     """Return what went wrong with a store, in one line without secrets."""
     if _NO_CREDENTIALS.search(message):
         return f"it needs credentials, and there are none: {_CREDENTIALS[address[:2]]}"
-    from footprint.text.secret_words import without_secrets_in  # noqa: PLC0415 # its patterns take 3 ms
-
     return f"the store cannot be used: {without_secrets_in(message.strip().partition(chr(10))[0])[:300]}"
 
 

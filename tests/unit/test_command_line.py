@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footprint.text import secret_words
+from footprint.text import command_line as module
 from footprint.text.command_line import (
     command_line,
     command_lines,
@@ -154,10 +154,10 @@ class CountingPattern:
 def test_each_character_is_part_of_two_values_at_most(pieces: list[str], count: int, is_argument: bool) -> None:  # noqa: FBT001 # drawn
     text = "".join(pieces) * count
     with pytest.MonkeyPatch.context() as patch:
-        patterns = [CountingPattern(getattr(secret_words, name)) for name in ("_QUOTED", "_VALUE_END")]
-        patch.setattr(secret_words, "_QUOTED", patterns[0])
-        patch.setattr(secret_words, "_VALUE_END", patterns[1])
-        assert secret_words.without_secrets_in(text, is_argument=is_argument)
+        patterns = [CountingPattern(getattr(module, name)) for name in ("_QUOTED", "_VALUE_END")]
+        patch.setattr(module, "_QUOTED", patterns[0])
+        patch.setattr(module, "_VALUE_END", patterns[1])
+        assert module.without_secrets_in(text, is_argument=is_argument)
     # The text, and its words once more.
     assert sum(pattern.character_count for pattern in patterns) <= 2 * len(text) + 20
 
