@@ -6,6 +6,7 @@ Source: the processor supplements of the System V ABI (x86-64 1.0, i386 1.1, AAr
 LoongArch 2.30, 64-bit PowerPC V2 1.9, PowerPC 1.0, s390x 1.6).
 """
 
+from functools import lru_cache
 from typing import Final
 
 from footprint.members import NamedTuple
@@ -33,41 +34,25 @@ class RelocationTypes(NamedTuple):
     tls_descriptor: frozenset[int]
 
 
-def _types(
-    relative: int, jump_slot: int, glob_dat: int, copy: int, irelative: int, tls: tuple[int, ...], descriptor: int = 0
-) -> RelocationTypes:
-    def of(number: int) -> frozenset[int]:
-        return frozenset({number} if number else ())
-
-    return RelocationTypes(
-        of(relative),
-        of(jump_slot),
-        of(glob_dat),
-        of(copy),
-        of(irelative),
-        frozenset(tls) | of(descriptor),
-        of(descriptor),
-    )
-
-
-_NO_TYPES: Final = _types(0, 0, 0, 0, 0, ())
-_TYPES: Final = {
-    3: _types(8, 7, 6, 5, 42, (14, 35, 36, 37), 41),  # EM_386
-    8: _types(0, 127, 51, 126, 0, (38, 39, 40, 41, 47, 48)),  # EM_MIPS
-    20: _types(22, 21, 20, 19, 248, (68, 73, 78)),  # EM_PPC
-    21: _types(22, 21, 20, 19, 248, (68, 73, 78)),  # EM_PPC64
-    22: _types(12, 11, 10, 9, 61, (54, 55, 56)),  # EM_S390
-    40: _types(23, 22, 21, 20, 160, (17, 18, 19), 13),  # EM_ARM
-    62: _types(8, 7, 6, 5, 37, (16, 17, 18), 36),  # EM_X86_64
-    183: _types(1027, 1026, 1025, 1024, 1032, (1028, 1029, 1030), 1031),  # EM_AARCH64
-    243: _types(3, 5, 0, 4, 58, (6, 7, 8, 9, 10, 11), 12),  # EM_RISCV
-    258: _types(3, 5, 0, 4, 12, (6, 7, 8, 9, 10, 11), 14),  # EM_LOONGARCH
+# The fields of `RelocationTypes` in turn.
+_TYPES: Final[dict[int, tuple[tuple[int, ...], ...]]] = {
+    3: ((8,), (7,), (6,), (5,), (42,), (14, 35, 36, 37, 41), (41,)),  # EM_386
+    8: ((), (127,), (51,), (126,), (), (38, 39, 40, 41, 47, 48), ()),  # EM_MIPS
+    20: ((22,), (21,), (20,), (19,), (248,), (68, 73, 78), ()),  # EM_PPC
+    21: ((22,), (21,), (20,), (19,), (248,), (68, 73, 78), ()),  # EM_PPC64
+    22: ((12,), (11,), (10,), (9,), (61,), (54, 55, 56), ()),  # EM_S390
+    40: ((23,), (22,), (21,), (20,), (160,), (17, 18, 19, 13), (13,)),  # EM_ARM
+    62: ((8,), (7,), (6,), (5,), (37,), (16, 17, 18, 36), (36,)),  # EM_X86_64
+    183: ((1027,), (1026,), (1025,), (1024,), (1032,), (1028, 1029, 1030, 1031), (1031,)),  # EM_AARCH64
+    243: ((3,), (5,), (), (4,), (58,), (6, 7, 8, 9, 10, 11, 12), (12,)),  # EM_RISCV
+    258: ((3,), (5,), (), (4,), (12,), (6, 7, 8, 9, 10, 11, 14), (14,)),  # EM_LOONGARCH
 }
 
 
+@lru_cache(maxsize=16)
 def relocation_types(machine: int) -> RelocationTypes:
     """Return the types of a machine (e_machine); on an unknown machine all types count as addresses."""
-    return _TYPES.get(machine, _NO_TYPES)
+    return RelocationTypes(*map(frozenset, _TYPES.get(machine, ((),) * 7)))
 
 
 ET_REL: Final = 1
