@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from footprint.formats.document import Block, Fold, Heading, Paragraph, Table
-from footprint.model.finding import Finding
+from footprint.model.finding import Finding, is_packaged
 from footprint.text.escape import shortened
 from footprint.text.units import counted, first_of, format_bytes, format_us
 
@@ -54,8 +54,6 @@ def _packaged(findings: Sequence[Finding], programs: Collection[str]) -> dict[st
     slow = [finding for finding in findings if finding.saving_us and finding.object_path not in programs]
     if not slow:
         return {}
-    from footprint.findings.advice import is_packaged  # noqa: PLC0415 # few texts have findings
-
     packaged: dict[str, list[Finding]] = {}
     for finding in slow:
         if is_packaged(finding.object_path):
@@ -71,8 +69,6 @@ def _slow(findings: Sequence[Finding]) -> str:
 
 def first_remedy(findings: Sequence[Finding], programs: Collection[str]) -> list[Block]:
     """Show the remedy of most memory in what the user builds, and for what; `programs` count as the user's."""
-    from footprint.findings.advice import is_packaged  # noqa: PLC0415 # few texts have findings
-
     promising = [f for f in findings if f.confidence.is_counted and f.about_bytes and f.object_path]
     own = [f for f in promising if f.object_path in programs or not is_packaged(f.object_path)]
     if not own:

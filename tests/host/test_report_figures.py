@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from footprint.attribution.cost_models import project
 from footprint.attribution.group import group_up
-from footprint.findings.advice import Advice
 from footprint.formats.audit_json import audit_members
 from footprint.formats.document import Verdict
 from footprint.html import page
 from footprint.model.audit import Audit
 from footprint.model.cost_parts import cost_parts
 from footprint.model.figures import FIGURES
-from footprint.model.finding import Confidence, Finding, SearchedRule
+from footprint.model.finding import Advice, Confidence, Finding, SearchedRule
 from footprint.model.projection import Basis, Model, Question, Term, cost_at
 from footprint.model.row import Evidence
 from footprint.release.budget import check_audit

@@ -1,7 +1,6 @@
 """What an audit proposes first: each byte in one proposal, and what the user builds before what packages bring."""
 
-from footprint.findings.advice import advice_of
-from footprint.model.finding import Confidence, Finding
+from footprint.model.finding import Confidence, Finding, advice_of
 
 KIB = 1024
 TABLES = "hold offsets instead of pointers"

@@ -10,10 +10,9 @@ from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.image import Image
 from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
-from footprint.findings.advice import is_packaged
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import finders, is_always_there, listed, loads_plugins, weakest
-from footprint.model.finding import Confidence, Finding, SourceLocation, listed_places
+from footprint.model.finding import Confidence, Finding, SourceLocation, is_packaged, listed_places
 
 _LEAST_US: Final = 200
 # Compilers call these by themselves, and their headers those of namespace std: no source has a call to put a dlopen at.

@@ -33,7 +33,7 @@ from footprint.verbs.audit.text import (
 )
 
 if TYPE_CHECKING:
-    from footprint.findings.advice import Advice, Remedy
+    from footprint.model.finding import Advice, Remedy
 
 _MOST_OWNERS: Final = 8
 _MOST_MEMBERS: Final = 2
@@ -143,7 +143,7 @@ def advice_blocks(audit: Audit, detail: str = "-v") -> list[Block]:
 
 def advice_about(audit: Audit) -> "Advice":
     """Return the savings of an audit; its program counts as the user's."""
-    from footprint.findings.advice import advice_of  # noqa: PLC0415 # few texts have findings
+    from footprint.model.finding import advice_of  # noqa: PLC0415 # few texts have findings
 
     name = program_name(audit)
     owners = (row.owner for row in audit.ledger if name and row.owner.rsplit("/", 1)[-1] == name)
