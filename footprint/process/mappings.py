@@ -7,6 +7,7 @@ Source: proc_pid_maps(5), proc_pid_smaps(5).
 
 import os
 import stat
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, MutableMapping
 from collections.abc import Mapping as AbstractMapping
 from types import MappingProxyType
@@ -24,6 +25,8 @@ FileOpener = Callable[[str, int | None], bytes | memoryview | str]
 """Opens a regular file, as `open_regular` does."""
 # Names with an inode of a file system inside the kernel: their bytes are memory, not a file on a disk.
 MEMORY_FILES: Final = ("/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev/shm/", "/dev/ashmem/")  # noqa: S108 # only compared
+# A map holds a descriptor, and a process may have a thousand of them.
+_MOST_FILES: Final = 256
 _FIRST_64_BIT_ADDR: Final = 1 << 32
 _NO_FILES: Final = (*MEMORY_FILES, "[", "anon_inode:", "socket:")
 
@@ -261,6 +264,24 @@ def open_regular(
     if kept is not None:
         kept[FileState.of(facts)] = data
     return data
+
+
+class OpenFiles:
+    """Opens regular files, and keeps the latest ones open.
+
+    A file is known by device, inode, size and time of change, so that it is opened once by whatever path it is reached,
+    and once more if it is replaced. The same file is the same object each time.
+    """
+
+    def __init__(self) -> None:
+        self._contents: OrderedDict[FileState, bytes | memoryview] = OrderedDict()
+
+    def __call__(self, path: str, inode: int | None = None) -> bytes | memoryview | str:
+        """Open a file, and check its inode if one is given; return the cause if that fails."""
+        data = open_regular(path, inode, self._contents)
+        while len(self._contents) > _MOST_FILES:
+            self._contents.popitem(last=False)
+        return data
 
 
 class FileKey(NamedTuple):

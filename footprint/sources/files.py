@@ -1,7 +1,6 @@
-"""The files of one answer: each is opened once, and as an ELF file read once, whichever parts of the answer ask."""
+"""The ELF files of one answer: each is read once, whichever parts of the answer ask."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
@@ -15,32 +14,11 @@ from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.notes import STANDARD_PLACES, DebugSearch, build_id
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import InputError, Note
-from footprint.process.mappings import FileState, open_regular
+from footprint.process.mappings import OpenFiles
 from footprint.sources.debug_files import DebugFiles
-from footprint.system.roots import stat_path
 
-# A map holds a descriptor, and a process may have a thousand of them.
-_MOST_FILES: Final = 256
 _MOST_IMAGES: Final = 256
 _SYMBOL_TABLES: Final = frozenset({abi.SHT_SYMTAB, abi.SHT_DYNSYM})
-
-
-class OpenFiles:
-    """Opens regular files, and keeps the latest ones open.
-
-    A file is known by device, inode, size and time of change, so that it is opened once by whatever path it is reached,
-    and once more if it is replaced. The same file is the same object each time.
-    """
-
-    def __init__(self) -> None:
-        self._contents: OrderedDict[FileState, bytes | memoryview] = OrderedDict()
-
-    def __call__(self, path: str, inode: int | None = None) -> bytes | memoryview | str:
-        """Open a file, and check its inode if one is given; return the cause if that fails."""
-        data = open_regular(path, inode, self._contents)
-        while len(self._contents) > _MOST_FILES:
-            self._contents.popitem(last=False)
-        return data
 
 
 class ElfFiles:
@@ -163,32 +141,3 @@ def _has_same_symbols(image: Image, other: Image) -> bool:
 
 def _bytes(image: Image, section: Section) -> bytes:
     return bytes(image.data[section.offset : section.offset + section.size_bytes])
-
-
-def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], str] = str) -> Iterator[str]:
-    """Return the paths of different files; a path that leads to a file that was there before becomes a note.
-
-    Args:
-        paths: The names of the files.
-        notes: Where notes on repeated files are added.
-        reached: Returns where a file is, if it is not at its path.
-    """
-    seen: dict[tuple[int, int] | str, str] = {}
-    for path in paths:
-        place = _place(reached(path))
-        if place not in seen:
-            seen[place] = path
-            yield path
-        elif path == seen[place]:
-            notes.append(Note("file-repeated", path, "it is named several times, and counted once"))
-        else:
-            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, and counted once"))
-
-
-def _place(path: str) -> tuple[int, int] | str:
-    """Return what tells files apart; the path, if there is none."""
-    try:
-        facts = stat_path(path)
-    except (OSError, ValueError):
-        return path
-    return facts.st_dev, facts.st_ino

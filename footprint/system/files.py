@@ -11,16 +11,16 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, PROT_READ, mmap
 from typing import Any, Final
 from weakref import ref
 
-from footprint.errors import AccessError, InputError, cause_of
+from footprint.errors import AccessError, InputError, Note, cause_of
 from footprint.system.limits import begin_activity, draw_bytes
-from footprint.system.roots import open_path
+from footprint.system.roots import open_path, stat_path
 
 COMPRESSED_STARTS: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
 """How files of gzip, bzip2, xz and zstd begin."""
@@ -330,3 +330,32 @@ def read_all(descriptor: int, name: str, size_bytes: int = 0, check: Callable[[b
     except OSError as error:
         raise AccessError(name, cause_of(error)) from error
     return read.getvalue()
+
+
+def each_once(paths: Iterable[str], notes: list[Note], reached: Callable[[str], str] = str) -> Iterator[str]:
+    """Return the paths of different files; a path that leads to a file that was there before becomes a note.
+
+    Args:
+        paths: The names of the files.
+        notes: Where notes on repeated files are added.
+        reached: Returns where a file is, if it is not at its path.
+    """
+    seen: dict[tuple[int, int] | str, str] = {}
+    for path in paths:
+        place = _place(reached(path))
+        if place not in seen:
+            seen[place] = path
+            yield path
+        elif path == seen[place]:
+            notes.append(Note("file-repeated", path, "it is named several times, and counted once"))
+        else:
+            notes.append(Note("file-repeated", path, f"it is {seen[place]} by another name, and counted once"))
+
+
+def _place(path: str) -> tuple[int, int] | str:
+    """Return what tells files apart; the path, if there is none."""
+    try:
+        facts = stat_path(path)
+    except (OSError, ValueError):
+        return path
+    return facts.st_dev, facts.st_ino

@@ -8,8 +8,8 @@ import pytest
 
 from footprint.attribution.owned_range import LoadedObject
 from footprint.elf.image import read_image
-from footprint.process.mappings import FileKey
-from footprint.sources.files import ElfFiles, OpenFiles
+from footprint.process.mappings import FileKey, OpenFiles
+from footprint.sources.files import ElfFiles
 from tests.elfwriter import RW, At, ElfFile, Section, Sym, write
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,8 @@ import pytest
 import footprint
 from footprint.elf.image import Image
 from footprint.errors import Note, UsageError
-from footprint.process.mappings import FileKey, MappedFile, Mapping
+from footprint.process.mappings import FileKey, MappedFile, Mapping, OpenFiles
 from footprint.process.snapshot import FileFacts, Snapshot, read_process, read_texts
-from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import build_id_of, check_root, images_of, images_of_many, open_saved_file
 from footprint.system.roots import path_inside
 from tests.elfwriter import RW, SHT_NOBITS, ElfFile, Section, write

@@ -7,8 +7,8 @@ from footprint.elf.notes import STANDARD_PLACES, DebugSearch
 from footprint.errors import FootprintError, UsageError
 from footprint.model.audit import Audit, AuditRecord
 from footprint.model.row import OF_OBJECTS
+from footprint.process.mappings import OpenFiles
 from footprint.process.snapshot import Snapshot
-from footprint.sources.files import OpenFiles
 from footprint.sources.target import (
     AnyTarget,
     AuditFile,

@@ -19,10 +19,17 @@ from footprint.members import replace
 from footprint.model.audit import Audit
 from footprint.model.finding import Finding
 from footprint.model.row import MemoryKind
-from footprint.process.mappings import FileKey, FileOpener, Mapping, file_key, open_mapped_file, word_bytes_of
+from footprint.process.mappings import (
+    FileKey,
+    FileOpener,
+    Mapping,
+    OpenFiles,
+    file_key,
+    open_mapped_file,
+    word_bytes_of,
+)
 from footprint.process.snapshot import Snapshot
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.files import OpenFiles
 from footprint.sources.process_files import open_saved_file
 from footprint.system.files import open_input
 from footprint.verbs.audit.request import HeapRequest

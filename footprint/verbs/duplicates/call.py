@@ -40,9 +40,8 @@ from footprint.process.mappings import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
-from footprint.sources.files import each_once
 from footprint.sources.target import Named, process_of, script_error
-from footprint.system.files import open_input
+from footprint.system.files import each_once, open_input
 
 if TYPE_CHECKING:
     from footprint.sources.process_files import ProcessFiles

@@ -22,9 +22,8 @@ from footprint.heap.profile import Counted, HeapSnapshot, Profile
 from footprint.loader.link_map import link
 from footprint.loader.system import System
 from footprint.model.finding import Finding
-from footprint.process.mappings import FileOpener
+from footprint.process.mappings import FileOpener, OpenFiles
 from footprint.sources.debug_files import DebugFiles
-from footprint.sources.files import OpenFiles
 from footprint.sources.target import Text, check_no_process, split_moment
 from footprint.system.files import StrPath, open_input
 from footprint.system.roots import path_inside

@@ -17,9 +17,8 @@ from footprint.errors import AccessError, FootprintError, InputError, Note, Usag
 from footprint.process.mappings import open_regular
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.demanglers import learn_foreign_names
-from footprint.sources.files import each_once
 from footprint.sources.target import check_no_process, script_error
-from footprint.system.files import StrPath, open_input
+from footprint.system.files import StrPath, each_once, open_input
 from footprint.system.limits import time_limit
 from footprint.text.units import counted
 
