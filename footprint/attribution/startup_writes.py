@@ -103,6 +103,8 @@ _STATIC_VARIABLES: Final = {
     "_ZNSt7__cxx117collateIwE2idE": WriteCause.CONSTRUCTOR,
     "_ZNSt8numpunctIcE2idE": WriteCause.CONSTRUCTOR,
 }
+# That of the loader has one at most.
+_MOST_LOADER_PAGES: Final = 16
 # A file can claim any size for a copied object, and many of them at the same pages.
 _MOST_COPIED_PAGES: Final = 1 << 18
 
@@ -136,6 +138,16 @@ def written_pages(
     yield WriteCause.RELR, relr_pages(image, page_bytes)
     for relocation in relocations(image):
         yield from types.written(relocation, page_bytes)
+
+
+def bss_pages(image: Image, page_bytes: int) -> set[int]:
+    """Return the pages of writable segments that the file has nothing for."""
+    pages: set[int] = set()
+    for load in image.loads:
+        if load.is_writable and load.memory_bytes > load.file_bytes:
+            past_file, end = (-(-(load.vaddr + size) // page_bytes) for size in (load.file_bytes, load.memory_bytes))
+            pages.update(range(past_file, min(past_file + _MOST_LOADER_PAGES, end)))
+    return pages
 
 
 def static_start_pages(image: Image, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:

@@ -13,17 +13,19 @@ from typing import Final
 
 from footprint.attribution.constructor_writes import with_constructors
 from footprint.attribution.dependency_graph import DependencyGraph, build_graph
-from footprint.attribution.object_prediction import ObjectPrediction, predict
+from footprint.attribution.object_prediction import ObjectPrediction, predict, with_written
 from footprint.attribution.runtimes import has_go
 from footprint.attribution.start_time import PRICE_COUNT, StartPrices, built_in_prices, calibrated_prices
+from footprint.attribution.startup_writes import WriteCause, bss_pages
 from footprint.elf.image import Image
 from footprint.elf.notes import build_id
 from footprint.errors import AccessError, FootprintError, Note, UsageError, cause_of
 from footprint.loader.bindings import NO_BINDINGS, Binder
 from footprint.loader.development_links import DevelopmentLinks
 from footprint.loader.link_map import Linked, LinkMap, Searches, link, with_opened
+from footprint.loader.map_entry import FoundBy
 from footprint.loader.system import KnownImages, Library, System
-from footprint.loader.target import Environment
+from footprint.loader.target import Environment, Libc
 from footprint.members import NamedTuple, replace
 from footprint.model.row import DELETED, Attribution, Row
 from footprint.process.mappings import FileOpener, open_regular
@@ -323,9 +325,11 @@ class _Predictor:
             image = library.image
             is_libc = not is_program and (library.linkage.soname or "").startswith("libc.so.")
             start = load_libc_start(image) if is_libc and self._is_calibrated else None
-            self._predictions[key] = predict(
-                image, self._page_bytes, is_program=is_program, libc=self._libc, libc_start=start
-            )
+            prediction = predict(image, self._page_bytes, is_program=is_program, libc=self._libc, libc_start=start)
+            if self._libc is Libc.GLIBC and linked.found_by is FoundBy.INTERPRETER:
+                # Its entry for itself lies there, which it fills in; in 2.36 this is within the last page of the file.
+                prediction = with_written(prediction, WriteCause.LIBC_START, bss_pages(image, self._page_bytes))
+            self._predictions[key] = prediction
         return self._predictions[key]
 
 

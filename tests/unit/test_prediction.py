@@ -134,6 +134,15 @@ def test_each_object_has_the_pages_that_are_written_and_the_process_its_stack_an
     assert (result.source, result.pid, result.is_live) == ("prediction", None, False)
 
 
+def test_the_loader_of_glibc_writes_its_variables_behind_its_file_also(tmp_path: Path) -> None:
+    root = system(tmp_path, program())
+    texts = Section(".rodata", flags=RO, data=b"\0/lib/x86_64-linux-gnu/\0stable release version 2.41.\n\0")
+    named = [Dyn(DT_SONAME, "ld-linux-x86-64.so.2")]
+    root.file(GLIBC, write(ElfFile(sections=[texts, DYNAMIC, DATA, BSS], dynamic=named)))
+    # As in a library, and page 8, where it keeps its entry for itself.
+    assert bytes_of(audited(root), GLIBC) == 3 * 4 * K
+
+
 def test_the_rows_add_up_to_the_totals(tmp_path: Path) -> None:
     result = audited(system(tmp_path, program("libone.so"), library()))
     own = [one for one in result.ledger if one.kind is not MemoryKind.KERNEL]
