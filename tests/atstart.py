@@ -102,7 +102,7 @@ def run_to_constructors(program: HeldProgram, path: str) -> None:
     Raises:
         LookupError: Where it does not stop for debuggers.
     """
-    loader = re.search(rb"/[^\0]*ld-linux[^\0]*", bytes(image_of(path).data[:0x1000]))
+    loader = re.search(rb"/lib[^\0]*ld-linux[^\0]*", bytes(image_of(path).data[:0x1000]))
     vaddr = vaddr_of(os.path.realpath(os.fsdecode(loader[0])), "_dl_debug_state", ".dynsym") if loader else None
     if vaddr is None:
         raise LookupError("no loader that stops for debuggers")
