@@ -76,7 +76,7 @@ class _FileUsage(NamedTuple):
         swapped_bytes: Its pages that are swapped out.
         is_mapped_elsewhere: Whether the shares show that others map it.
         is_mapped_twice: Whether some of its pages have several mappings.
-        unpriced_bytes: What no price of an open descriptor has, of a buffer of the kernel.
+        priced_bytes: What the prices of open descriptors have of it.
     """
 
     size_bytes: int | None
@@ -86,22 +86,24 @@ class _FileUsage(NamedTuple):
     swapped_bytes: int
     is_mapped_elsewhere: bool
     is_mapped_twice: bool
-    unpriced_bytes: int
+    priced_bytes: int
 
     @classmethod
     def of(cls, same: Sequence[MemoryFile]) -> "_FileUsage":
         sizes = [file.size_bytes for file in same if file.size_bytes is not None]
         whole = same[0] if len(same) == 1 else same[0]._replace(mappings=tuple(m for f in same for m in f.mappings))
         sole_bytes, resident_bytes, share_bytes = whole.sole_bytes, whole.resident_bytes, whole.proportional_bytes
+        # A child does not inherit the ring of perf: each process has its own, and all have one inode.
+        size_bytes = sum(sizes) if whole.is_kernel_buffer else max(sizes, default=0)
         return cls(
-            max(sizes, default=None),
+            size_bytes if sizes else None,
             share_bytes,
             sole_bytes,
             resident_bytes,
             whole.swapped_bytes,
             whole.is_mapped_elsewhere,
             sole_bytes < resident_bytes,
-            max(0, max([share_bytes, *sizes]) - sum([file.priced_bytes for file in same])),
+            sum([file.priced_bytes for file in same]),
         )
 
     @property
@@ -119,7 +121,8 @@ def _charge(
     least_bytes = usage.sole_bytes
     evidence = Evidence.MEASURED
     if first.is_kernel_buffer:
-        own_bytes = least_bytes = usage.unpriced_bytes
+        most_bytes = max(usage.size_bytes or 0, usage.share_bytes, usage.sole_bytes)
+        own_bytes = least_bytes = max(0, most_bytes - usage.priced_bytes)
     elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0
     elif keepers is None:
@@ -137,7 +140,7 @@ def _charge(
         owner=memory_file_owner(first.name),
         size_bytes=usage.most_bytes,
         own_bytes=own_bytes,
-        shared_bytes=own_bytes if first.is_kernel_buffer else max(own_bytes, usage.resident_bytes),
+        shared_bytes=max(own_bytes, usage.resident_bytes - usage.priced_bytes),
         mapped_bytes=sum(mapping.size_bytes for file in same for mapping in file.mappings),
         mapping_count=sum(len(file.mappings) for file in same),
         descriptor_count=sum(len(file.descriptors) for file in same),
@@ -229,10 +232,7 @@ def file_notes(mappings: Iterable[Mapping], charges: Sequence[ChargedFile], sour
         detail = f"counted once; if each copy maps a file of its own, each costs {size} more"
         notes.append(Note("shared-memory-of-whom", source, f"{size} of {names} that only it maps is {detail}"))
     if doubtful := [c for c in paid if c.least_bytes < c.cost.own_bytes]:
-        size, least = (
-            format_bytes(own_shared_bytes(doubtful)),
-            format_bytes(sum(c.least_bytes for c in doubtful)),
-        )
+        size, least = format_bytes(own_shared_bytes(doubtful)), format_bytes(sum(c.least_bytes for c in doubtful))
         detail = (
             f"{size} of {_names(doubtful)} counts as its own, though others may keep it, too, who were not looked at: "
             f"{least} of it is surely its own"

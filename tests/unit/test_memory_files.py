@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from footprint.attribution.group import group_up
 from footprint.attribution.memory_files import ChargedFile, charge_files
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.process.descriptions import OpenFile, OpenFileKind, mounted_memory_devices
@@ -194,6 +195,29 @@ def test_arrays_of_bpf_have_one_inode_and_are_several() -> None:
 
 def test_a_ring_of_perf_is_allocated_whole_though_no_page_of_it_counts_as_resident() -> None:
     assert own_kib(process(block(SAMPLES))) == 1028
+
+
+def test_each_process_with_a_ring_of_perf_has_its_own() -> None:
+    # All have the name and the inode of the others.
+    assert own_kib(process(block(SAMPLES), pid=10), process(block(SAMPLES), pid=11)) == 2 * 1028
+
+
+@pytest.mark.parametrize(
+    ("figures", "own_kib_of_it"),
+    [
+        pytest.param({"Rss": 8192}, 0, id="as in texts of pmap, no share says whose it is"),
+        pytest.param({"Rss": 8192, "Private_Dirty": 8192}, 8192, id="it is mapped once"),
+        pytest.param({"Rss": 8192, "Pss": 4096, "Shared_Dirty": 8192}, 4096, id="another process maps it"),
+    ],
+)
+def test_what_is_mapped_of_a_buffer_is_paid_once_where_it_is_not_known_as_its_own(
+    figures: dict[str, int], own_kib_of_it: int
+) -> None:
+    snapshot = process(block(PACKETS, **figures))
+    audit = audit_snapshot(snapshot, {}, NoFiles(), target="x")
+    assert (audit.totals.of_which.own_shared_bytes, audit.totals.shared_once.bytes) == (own_kib_of_it * KIB, 8 * MIB)
+    sums = group_up([(snapshot, audit)]).totals
+    assert (sums.of_which.own_shared_bytes + (sums.shared_once.bytes or 0)) == (own_kib_of_it or 8192) * KIB
 
 
 def test_relatives_that_map_one_ring_pay_for_it_once_together() -> None:
