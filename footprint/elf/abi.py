@@ -128,7 +128,7 @@ STV_INTERNAL: Final = 1
 STV_HIDDEN: Final = 2
 STV_PROTECTED: Final = 3
 
-STO_MIPS_PLT: Final = 8
+STO_MIPS_PLT: Final = 8  # a canonical PLT entry; without it, an undefined symbol has the address of a lazy-binding stub
 
 DT_NULL: Final = 0
 DT_NEEDED: Final = 1

@@ -32,8 +32,6 @@ from footprint.members import NamedTuple, dataclass
 # NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC: what the loader binds to.
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
 _NOT_SEEN: Final = frozenset({abi.STV_INTERNAL, abi.STV_HIDDEN})
-# On MIPS a symbol without definition has the address of a lazy-binding stub or, with this flag, a canonical PLT entry.
-
 _CHAIN_BYTES: Final = 1 << 12
 
 _LookupClass = tuple[bool, bool]

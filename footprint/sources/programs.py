@@ -326,9 +326,10 @@ class _Predictor:
             is_libc = not is_program and (library.linkage.soname or "").startswith("libc.so.")
             start = load_libc_start(image) if is_libc and self._is_calibrated else None
             prediction = predict(image, self._page_bytes, is_program=is_program, libc=self._libc, libc_start=start)
-            if self._libc is Libc.GLIBC and linked.found_by is FoundBy.INTERPRETER:
-                # Its entry for itself lies there, which it fills in; in 2.36 this is within the last page of the file.
-                prediction = with_written(prediction, WriteCause.LIBC_START, bss_pages(image, self._page_bytes))
+            is_loader = self._libc is Libc.GLIBC and linked.found_by is FoundBy.INTERPRETER
+            # Its entry for itself lies there, which it fills in; in 2.36 this is within the last page of the file.
+            if is_loader and (pages := bss_pages(image, self._page_bytes)):
+                prediction = with_written(prediction, WriteCause.LIBC_START, pages)
             self._predictions[key] = prediction
         return self._predictions[key]
 

@@ -16,6 +16,7 @@ from footprint.errors import FootprintError, InputError, UsageError
 from footprint.model.audit import Audit
 from footprint.model.row import Evidence, MemoryKind, Row
 from footprint.process.mappings import Mapping
+from footprint.verbs.libraries.call import objects_of
 from tests.elfwriter import (
     DT_NEEDED,
     DT_RELA,
@@ -141,6 +142,14 @@ def test_the_loader_of_glibc_writes_its_variables_behind_its_file_also(tmp_path:
     root.file(GLIBC, write(ElfFile(sections=[texts, DYNAMIC, DATA, BSS], dynamic=named)))
     # As in a library, and page 8, where it keeps its entry for itself.
     assert bytes_of(audited(root), GLIBC) == 3 * 4 * K
+
+
+def test_causes_are_those_of_pages(tmp_path: Path) -> None:
+    root = system(tmp_path, program("libone.so"), library())
+    graph = footprint.libraries(PROGRAM, root=str(root.root), page_bytes=0x1000).graph
+    # This loader has no page behind its file.
+    causes = [linked.predicted.causes for linked in objects_of(graph) if linked.predicted]
+    assert (len(causes), all(pages for of_object in causes for pages in of_object.values())) == (3, True)
 
 
 def test_the_rows_add_up_to_the_totals(tmp_path: Path) -> None:
