@@ -6,7 +6,7 @@ a process belong to it here: it starts them, and what it shares with them a copy
 
 A name in a file system keeps a file as well. A program nearly always makes such a file for itself, but a copy may open
 the same one: that is an assumption, and a note states it. A file of tmpfs that a process only reads is a file like any.
-A buffer of the kernel that is mapped belongs to who maps it, but for what the prices of open descriptors have of it.
+A buffer of the kernel belongs to those who alone map it, but for what the prices of open descriptors have of it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -118,11 +118,12 @@ def _charge(
     """Charge one file, as each of some processes has it."""
     usage, first = _FileUsage.of(same), same[0]
     others = keepers.others(first.identity, pids) if keepers else ()
-    least_bytes = usage.sole_bytes
-    evidence = Evidence.MEASURED
+    least_bytes, evidence = usage.sole_bytes, Evidence.MEASURED
     if first.is_kernel_buffer:
-        most_bytes = max(usage.size_bytes or 0, usage.share_bytes, usage.sole_bytes)
-        own_bytes = least_bytes = max(0, most_bytes - usage.priced_bytes)
+        share_bytes = _bytes_by_shares(usage, is_one=len(same) == 1, is_partial=is_partial)
+        # The kernel rounds each share down.
+        mapped_bytes = usage.sole_bytes if usage.is_mapped_elsewhere else usage.resident_bytes
+        own_bytes = least_bytes = max(0, max(usage.size_bytes or 0, share_bytes, mapped_bytes) - usage.priced_bytes)
     elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0
     elif keepers is None:

@@ -33,7 +33,6 @@ from footprint.members import NamedTuple, dataclass
 _BOUND_TYPES: Final = frozenset({0, 1, 2, 5, 6, 10})
 _NOT_SEEN: Final = frozenset({abi.STV_INTERNAL, abi.STV_HIDDEN})
 _CHAIN_BYTES: Final = 1 << 12
-
 _LookupClass = tuple[bool, bool]
 """Whether a lookup passes over canonical PLT entries, and whether it copies."""
 _PLAIN: Final = False, False
