@@ -305,7 +305,9 @@ def test_systems_made_by_chance_are_searched_as_the_loader_searches_them(tmp_pat
         assert is_fatal == (code != 0), seed
         if is_fatal:
             continue
-        assert paths_of(result) == expected, seed
+        ours = paths_of(result)
+        # That of glibc 2.43 lists itself at the end, where nothing needs it.
+        assert expected in (ours, [*ours, GLIBC] if GLIBC not in ours else ours), seed
         # What only stands in for another is listed as missing though nothing comes of it, and paths are written out.
         needed = {name for each in result.objects for name in each.library.linkage.needed if "/" not in name}
         assert {each.name for each in result.missing} & needed == set(missing) & needed, seed
