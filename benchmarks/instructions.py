@@ -248,7 +248,8 @@ def _cost(python: str, words: Sequence[str], bytecode: str) -> Cost:
         peaks.append(int(done.stdout))
     done = subprocess.run([*_CACHEGRIND, *command], env=environment, capture_output=True, text=True, check=False)
     counted = _COUNTED.search(done.stderr)
-    if done.returncode not in {0, 1} or not counted:
+    # Python itself ends with 1 where it cannot import footprint.
+    if done.returncode not in {0, 1} or "Traceback" in done.stderr or not counted:
         return Cost(0, 0)
     return Cost(int(counted[1].replace(",", "")), min(peaks))
 
