@@ -124,6 +124,7 @@ def _charge(
         # The kernel rounds each share down.
         mapped_bytes = usage.sole_bytes if usage.is_mapped_elsewhere else usage.resident_bytes
         own_bytes = least_bytes = max(0, max(usage.size_bytes or 0, share_bytes, mapped_bytes) - usage.priced_bytes)
+        evidence = Evidence.MEASURED if own_bytes == usage.sole_bytes else Evidence.DERIVED
     elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0
     elif keepers is None:
@@ -226,8 +227,7 @@ def file_notes(mappings: Iterable[Mapping], charges: Sequence[ChargedFile], sour
         detail = f"counted for each copy; if copies open the same name, each costs {size} less"
         notes.append(Note("shared-memory-of-whom", source, f"{size} of {_names(named)} that only it keeps is {detail}"))
     in_memory = {id(mapping) for charge in charges for mapping in charge.file.mappings}
-    files = [mapping for mapping in mappings if _is_sole_file(mapping) and id(mapping) not in in_memory]
-    if files:
+    if files := [mapping for mapping in mappings if _is_sole_file(mapping) and id(mapping) not in in_memory]:
         size = format_bytes(sum(map(_sole_bytes, files)))
         names = first_of(list(dict.fromkeys(file.name for file in files)), _MOST_NAMED)
         detail = f"counted once; if each copy maps a file of its own, each costs {size} more"

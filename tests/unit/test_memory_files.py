@@ -175,6 +175,7 @@ SAMPLES = "7f0000000000-7f0000101000 rw-s 00000000 00:10 17 anon_inode:[perf_eve
 def test_the_ring_of_a_packet_socket_belongs_to_who_maps_it() -> None:
     audit = audit_snapshot(process(block(PACKETS, Rss=8192, Pss=8192, Private_Clean=8192)), {}, NoFiles(), target="x")
     assert (audit.totals.of_which.own_shared_bytes, audit.totals.shared_once.bytes) == (8 * MIB, 8 * MIB)
+    assert [file.evidence for file in audit.memory_files] == ["measured"]
     assert [note.slug for note in audit.notes if "socket" in note.detail] == []
 
 
@@ -194,7 +195,8 @@ def test_arrays_of_bpf_have_one_inode_and_are_several() -> None:
 
 
 def test_a_ring_of_perf_is_allocated_whole_though_no_page_of_it_counts_as_resident() -> None:
-    assert own_kib(process(block(SAMPLES))) == 1028
+    cost = charged(process(block(SAMPLES))).cost
+    assert (cost.own_bytes, cost.evidence) == (1028 * KIB, "derived")
 
 
 def test_each_process_with_a_ring_of_perf_has_its_own() -> None:
