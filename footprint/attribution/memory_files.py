@@ -121,9 +121,8 @@ def _charge(
     least_bytes, evidence = usage.sole_bytes, Evidence.MEASURED
     if first.is_kernel_buffer:
         share_bytes = _bytes_by_shares(usage, is_one=len(same) == 1, is_partial=is_partial)
-        # The kernel rounds each share down.
-        mapped_bytes = usage.sole_bytes if usage.is_mapped_elsewhere else usage.resident_bytes
-        own_bytes = least_bytes = max(0, max(usage.size_bytes or 0, share_bytes, mapped_bytes) - usage.priced_bytes)
+        are_theirs = keepers is not None and keepers.are_descendants(first.identity, pids)
+        own_bytes, least_bytes = _buffer_bytes(usage, share_bytes, keepers if are_theirs else None)
         evidence = Evidence.MEASURED if own_bytes == usage.sole_bytes else Evidence.DERIVED
     elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0
@@ -150,6 +149,24 @@ def _charge(
         evidence=evidence,
     )
     return ChargedFile(first, cost, least_bytes)
+
+
+def _buffer_bytes(usage: _FileUsage, share_bytes: int, keepers: FileKeepers | None) -> tuple[int, int]:
+    """Compute what of a buffer of the kernel belongs to some processes, and what of that surely does.
+
+    Args:
+        usage: What they have of it.
+        share_bytes: What is theirs by the shares of their mappings; the kernel rounds each share down.
+        keepers: Who was looked at, where only descendants of theirs map it, too.
+    """
+    sure_bytes = max(usage.size_bytes or 0, share_bytes, usage.sole_bytes)
+    most_bytes = sure_bytes
+    if not usage.is_mapped_elsewhere:
+        sure_bytes = most_bytes = max(sure_bytes, usage.resident_bytes)
+    elif keepers:
+        most_bytes = max(sure_bytes, usage.share_bytes if keepers.unread_count else usage.resident_bytes)
+        sure_bytes = sure_bytes if keepers.unread_count else most_bytes
+    return max(0, most_bytes - usage.priced_bytes), max(0, sure_bytes - usage.priced_bytes)
 
 
 def _bytes_by_shares(usage: _FileUsage, *, is_one: bool, is_partial: bool) -> int:

@@ -32,6 +32,7 @@ _SEGMENTS: Final = "SYSV"
 KERNEL_BUFFERS: Final = ("socket:", "anon_inode:")
 """How the kernel's names of sockets and its other objects begin, whose buffers a process can map."""
 
+_OWN_INODE: Final = ("socket:", "anon_inode:[io_uring]")
 # The kernel allocates all of it at mmap, and counts its pages as resident in some versions only.
 _WHOLE_BUFFER: Final = "anon_inode:[perf_event]"
 _PRICED: Final = {"anon_inode:[io_uring]": OpenFileKind.RING, "anon_inode:bpf-map": OpenFileKind.BPF}
@@ -41,7 +42,7 @@ _IN_MEMORY: Final = (*_UNNAMED, *_SHARED_FOLDERS)
 _ONLY_MAPPED: Final = (SHARED_ANONYMOUS, _SYSV)
 _SHARE_UNIT_BYTES: Final = 1024  # the kernel rounds each share down to it
 # Not compiled here: few processes have such files.
-_MAPS_LINE: Final = rb"(?m)^\S+ \S+ \S+ (00:[0-9a-f]+) (\d+) +(/.*|\[anon_shmem:.*)$"
+_MAPS_LINE: Final = rb"(?m)^\S+ \S+ \S+ (00:[0-9a-f]+) (\d+) +(/.*|\[anon_shmem:.*|socket:.*|anon_inode:\[io_uring\])$"
 _DEEPEST_TREE: Final = 64
 _KERNEL_THREAD: Final = 0x00200000  # PF_KTHREAD
 
@@ -283,6 +284,11 @@ class FileKeepers(NamedTuple):
         """Return who keeps a file beside some processes and their descendants: a copy of these brings its own."""
         return tuple([pid for pid in sorted(self.pids.get(identity, ())) if not self._descends(pid, pids)])
 
+    def are_descendants(self, identity: FileIdentity, pids: Collection[int]) -> bool:
+        """Return whether a file was found to be kept by descendants of some processes, and by nobody else."""
+        is_kept_elsewhere = not self.pids.get(identity, frozenset()) <= set(pids)
+        return is_kept_elsewhere and not self.others(identity, pids)
+
     def _descends(self, pid: int, pids: Collection[int]) -> bool:
         # A forged capture may have circles, and chains of any length.
         for _ in range(_DEEPEST_TREE):
@@ -354,7 +360,8 @@ def _are_all_mappings_known(files: Sequence[MemoryFile]) -> bool:
     """Return whether the mappings of a file that are known have all of its pages, so that it has no others."""
     size_bytes = files[0].size_bytes
     if files[0].is_kernel_buffer:
-        return True  # the shares say how many map it
+        # Others are looked for where the shares show some, and an inode tells the object from all others.
+        return not (any(file.is_mapped_elsewhere for file in files) and files[0].name.startswith(_OWN_INODE))
     if size_bytes is None or not files[0].is_only_mapped:
         return False
     mapping_count = sum(len(file.mappings) for file in files)

@@ -230,6 +230,24 @@ def test_relatives_that_map_one_ring_pay_for_it_once_together() -> None:
     assert [own_kib(member) for member in members] == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("keeper_pids", "parents", "unread_count", "kib"),
+    [
+        pytest.param((10, 11), {11: 10}, 0, 8192, id="its child"),
+        pytest.param((10, 11), {11: 1}, 0, 0, id="a stranger"),
+        pytest.param((10, 11, 12), {11: 10, 12: 1}, 0, 0, id="both"),
+        pytest.param((10,), {}, 0, 0, id="nobody that was found"),
+        pytest.param((10, 11), {11: 10}, 1, 4096, id="its child, and perhaps one that may not be looked at"),
+    ],
+)
+def test_a_ring_that_only_its_descendants_map_too_is_its_own(
+    keeper_pids: tuple[int, ...], parents: dict[int, int], unread_count: int, kib: int
+) -> None:
+    identity = ("socket:[118858]", 118858)
+    keepers = FileKeepers({identity: frozenset(keeper_pids)}, parents, unread_count)
+    assert own_kib(process(block(PACKETS, Rss=8192, Pss=4096, Shared_Clean=8192), keepers=keepers)) == kib
+
+
 # --- where it cannot be told ------------------------------------------------------------------------------------------
 
 
