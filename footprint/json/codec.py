@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
 from json import JSONEncoder
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter, itemgetter
@@ -30,6 +30,8 @@ _TO_JSON: Final = JSONEncoder(separators=(", ", ": ")).encode
 # An unknown word may have any length: this much of it is shown.
 _SHOWN_CHARS: Final = 80
 _REQUIRED: Final = object()
+# How often each value of a member must stand in a table on average, before its texts are remembered.
+_REPEATED_COUNT: Final = 4
 _INTEGERS: Final = {Bounds(): "not a size or count", Bounds(1 - (1 << 63)): "not a difference of sizes"}
 
 
@@ -134,9 +136,11 @@ class Shape:
 
     Attributes:
         is_plain: JSON has the values as they are.
+        has_equal_texts: Values that are equal have the same text, unlike 1 and 1.0.
     """
 
     is_plain = False
+    has_equal_texts = False
 
     def write(self, column: _Column) -> _Column:
         """Return the values as plain JSON data."""
@@ -154,7 +158,7 @@ class Shape:
 class Flag(Shape):
     """True or false."""
 
-    is_plain = True
+    is_plain = has_equal_texts = True
 
     def texts(self, column: _Column) -> Iterable[str]:
         return map(("false", "true").__getitem__, column)
@@ -180,7 +184,7 @@ class Number(Shape):
 class Integer(Shape):
     """An integer within bounds."""
 
-    is_plain = True
+    is_plain = has_equal_texts = True
     bounds: Bounds
 
     def texts(self, column: _Column) -> Iterable[str]:
@@ -197,6 +201,7 @@ class Integer(Shape):
 class TextShape(Shape):
     """A text; the bytes in it that are not UTF-8 are written as escapes."""
 
+    has_equal_texts = True
     pattern: str | None = None
     is_never_empty: bool = False
 
@@ -218,6 +223,7 @@ class TextShape(Shape):
 class Words(Shape):
     """One of some texts, each of which stands for a value: a member of an enumeration, or itself."""
 
+    has_equal_texts = True
     values: Mapping[str, Any]
 
     def write(self, column: _Column) -> _Column:
@@ -255,6 +261,7 @@ class Optional(Shape):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_plain", self.inner.is_plain)
+        object.__setattr__(self, "has_equal_texts", self.inner.has_equal_texts)
 
     def write(self, column: _Column) -> _Column:
         return column if self.is_plain else self._of_known(column, self.inner.write)
@@ -391,11 +398,8 @@ class Record(Shape):
 
     def cells(self, column: _Column) -> dict[str, _Column]:
         """Return the values of each member that any of the objects has; some may be ABSENT."""
-        names = tuple(member.attribute for member in self.members)
-        is_by_fields = names == getattr(self.type, "_fields", ())
-        columns = zip(*column, strict=True) if is_by_fields else [list(map(attrgetter(name), column)) for name in names]
         cells: dict[str, _Column] = {}
-        for member, values in zip(self.members, columns, strict=True):
+        for member, values in zip(self.members, self._columns(column), strict=True):
             present = [value for value in values if value is not Absent.ABSENT] if member.may_be_absent else values
             if present:
                 written = member.shape.write(present)
@@ -405,21 +409,41 @@ class Record(Shape):
                 cells[member.key] = written
         return cells
 
+    def _columns(self, column: _Column) -> Iterable[_Column]:
+        """Return the values of each member, of all objects; some may be ABSENT."""
+        names = tuple(member.attribute for member in self.members)
+        if column and names == getattr(self.type, "_fields", ()):
+            return zip(*column, strict=True)
+        return [list(map(attrgetter(name), column)) for name in names]
+
     def has_gaps(self, cells: Mapping[str, _Column]) -> bool:
         """Return whether a member is absent from some of the objects only."""
         return any(member.may_be_absent and Absent.ABSENT in cells.get(member.key, ()) for member in self.members)
 
     def texts(self, column: _Column) -> Iterable[str]:
-        keys, cells = [], []
-        for member in self.members:
-            values = list(map(attrgetter(member.attribute), column))
+        present: list[Member] = []
+        cells: list[_Column] = []
+        for member, values in zip(self.members, self._columns(column), strict=True):
             absent_count = values.count(Absent.ABSENT) if member.may_be_absent else 0
             if 0 < absent_count < len(values):
                 return super().texts(column)
             if not absent_count:
-                keys.append(f"{encode_basestring_ascii(member.key)}: %s".replace("%", "%%").replace("%%s", "%s"))
-                cells.append(member.shape.texts(values))
-        return map(f"{{{', '.join(keys)}}}".__mod__, zip(*cells, strict=True))
+                present.append(member)
+                cells.append(values)
+        # Rows repeat most of their members: the text of neighbouring ones is made once for each combination of values.
+        templates, texts = [], []
+        for is_repeated, some in groupby(zip(present, cells, strict=True), key=_is_repeated):
+            members, columns = zip(*some, strict=True)
+            template = ", ".join([f"{encode_basestring_ascii(key)}: ".replace("%", "%%") + "%s" for key, *_ in members])
+            if not is_repeated:
+                templates.append(template)
+                texts += _texts(members, columns)
+                continue
+            distinct = dict.fromkeys(zip(*columns, strict=True))
+            made = map(template.__mod__, zip(*_texts(members, zip(*distinct, strict=True)), strict=True))
+            templates.append("%s")
+            texts.append(map(dict(zip(distinct, made, strict=True)).__getitem__, zip(*columns, strict=True)))
+        return map(f"{{{', '.join(templates)}}}".__mod__, zip(*texts, strict=True))
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:
@@ -441,6 +465,16 @@ class Record(Shape):
                 raise _wrong(path, "missing") from None
         present = iter(member.shape.read([row[key] for row in column if key in row], path))
         return [next(present) if key in row else default for row in column]
+
+
+def _is_repeated(cell: tuple[Member, _Column]) -> bool:
+    """Return whether a few texts are those of all values of a member."""
+    member, values = cell
+    return member.shape.has_equal_texts and 0 < len(set(values)) * _REPEATED_COUNT <= len(values)
+
+
+def _texts(members: Iterable[Member], cells: Iterable[_Column]) -> list[Iterable[str]]:
+    return [member.shape.texts(values) for member, values in zip(members, cells, strict=True)]
 
 
 _SHAPES: Final[dict[Any, Shape]] = {}
