@@ -125,6 +125,15 @@ class DynamicSymbols:
                 places[names[place]] = (place, *places[names[place]])
         return places
 
+    @cached_property
+    def not_plain(self) -> frozenset[int]:
+        """The references that copy, and the protected ones that the file itself defines."""
+        kinds = self.reference_kinds
+        # Any number of references have some ten kinds.
+        kind_by_id = dict(zip(map(id, kinds), kinds, strict=True))
+        chosen = {key for key, kind in kind_by_id.items() if kind.is_copy or (kind.is_protected and kind.is_defined)}
+        return frozenset(compress(range(len(kinds)), map(chosen.__contains__, map(id, kinds))) if chosen else ())
+
     def version_of(self, name: str) -> Version | None:
         """Return the version of a definition; None where it has none, or there is no such definition."""
         by_symbol, index = self.versions.by_symbol, self.defined.get(name)

@@ -75,9 +75,8 @@ def relocation_infos(dynamic: Dynamic) -> RelocationInfos:
     return RelocationInfos(alike, tuple(main), tuple([infos for _, infos in jump_relocations(dynamic)]))
 
 
-def count_types(image: Image, infos: "array[int]", types: Collection[int]) -> dict[int, int]:
+def count_types(kinds: "array[int]", types: Collection[int]) -> dict[int, int]:
     """Count the entries of a table by their types, given all types that it may have."""
-    kinds = symbols_and_types(image, infos)[1]
     if len({kind & 0xFF for kind in types}) < len(types):
         return Counter(kinds)
     # Their lowest bytes tell them apart.

@@ -7,10 +7,10 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
-from itertools import accumulate, chain, compress, count
+from functools import cached_property
+from itertools import accumulate, chain, compress, count, islice
 from operator import eq, ne
 from typing import Annotated, Final
 
@@ -199,7 +199,7 @@ def _start_cost(
         **lookups._asdict(),
         hash_style=linkage.hash_style,
         searched_count=None,
-        repeated_count=len(table.uses) - table.lookups.total() if is_glibc else None,
+        repeated_count=table.use_count - len(table.places) - table.again.total() if is_glibc else None,
         bound_now_count=table.jump_count if binds_now else 0,
         lazy_count=0 if binds_now else table.jump_count,
         tried_count=failed.total() if is_glibc else None,
@@ -238,25 +238,27 @@ def _lookups(
     lookup_count, asked_count = (
         _loader_lookups(link_map, bindings, lookup_ends) if user == link_map.interpreter else (0, 0)
     )
+    lookup_total = len(table.places) + table.again.total()
     if is_symbolic:
-        lookup_ends[user] += table.lookups.total()
-        lookup_ends[user - 1] -= table.lookups.total()
+        lookup_ends[user] += lookup_total
+        lookup_ends[user - 1] -= lookup_total
     own_lookup_count = own_asked_count = vdso_count = 0
-    left = set(table.lookups)
+    is_lazy = len(table.places) < len(symbols.looked_up)
     for number, places in bindings.providers[user].items():
-        looked_up = left & places
-        left -= looked_up
+        looked_up = places & table.places if is_lazy else places
         if number and vdso_places and _is_libc(link_map, number):
-            vdso_count += sum([table.uses.count(place) for place in looked_up & vdso_places])
+            vdso_count += sum([_use_count(place, table, symbols) for place in looked_up & vdso_places])
         special = _special(user, number, looked_up, bindings)
-        answers = [(number, sum(map(table.lookups.__getitem__, looked_up.difference(special))), False)]
+        repeated = table.again.keys() & looked_up if table.again else ()
+        times = len(looked_up) - len(special) + sum([table.again[place] for place in repeated if place not in special])
+        answers = [(number, times, False)]
         for place in special:
             reference, provider = symbols.reference(place), number
             if reference.name in bindings.symbols[number].unique or (reference.is_protected and reference.is_defined):
                 # The search ends at the first definition, and then another one is taken.
                 is_in_itself = is_symbolic and reference.is_defined
                 provider = user if is_in_itself else bindings.first_match(reference) or 0
-            answers.append((provider, table.lookups[place], reference.is_copy))
+            answers.append((provider, 1 + table.again[place], reference.is_copy))
         for provider, times, is_copy in answers:
             far = 1 if is_symbolic and provider == user else provider + 1 + is_symbolic
             asked_count += (far - is_copy) * times
@@ -267,27 +269,29 @@ def _lookups(
                 own_lookup_count += times
                 own_asked_count += far * times
     # What nobody defines is asked of all.
-    left_count = sum([table.lookups[place] for place in left])
-    copied_count = sum([table.lookups[place] for place in left if symbols.reference_kinds[place].is_copy])
+    left = table.places.difference(*bindings.providers[user].values())
+    left_count = sum([1 + table.again[place] for place in left])
+    copied_count = sum([1 + table.again[place] for place in left if symbols.reference_kinds[place].is_copy])
     asked_count += (count + is_symbolic) * left_count - copied_count
     lookup_ends[count - 1] += left_count
     lookup_ends[0] -= copied_count
-    lookup_count += table.lookups.total() + vdso_count
+    lookup_count += lookup_total + vdso_count
     return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
 
 
-def _special(user: int, provider: int, places: Iterable[int], bindings: Bindings) -> list[int]:
+def _use_count(place: int, table: "_Table", symbols: DynamicSymbols) -> int:
+    """Return how often the relocations of a file use a reference."""
+    keys = {place, symbols.looked_up[place]}
+    return sum([numbers.count(key) for numbers, places in table.uses for key in keys if places.get(key) == place])
+
+
+def _special(user: int, provider: int, places: frozenset[int], bindings: Bindings) -> frozenset[int]:
     """Return the references that ask other objects than all up to their provider: most objects have none."""
     symbols, unique = bindings.symbols[user], bindings.symbols[provider].unique
     if user not in {0, provider} and not unique:
-        return []
-    return [
-        place
-        for place in places
-        if (kind := symbols.reference_kinds[place]).is_copy
-        or (kind.is_protected and kind.is_defined)
-        or symbols.reference_names[place] in unique
-    ]
+        return frozenset()
+    requested = symbols.requested
+    return places & symbols.not_plain.union(*[requested[name] for name in unique & requested.keys()])
 
 
 def _is_libc(link_map: LinkMap, number: int) -> bool:
@@ -317,11 +321,22 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int
 
 
 class _Table(NamedTuple):
-    """The relocations of a file: their numbers by kind, and how often each reference is used and looked up."""
+    """The relocations of a file: their numbers by kind, and how often each reference is used and looked up.
+
+    Attributes:
+        counts: Their numbers by kind.
+        uses: By table the symbols that it asks for, and the places of their references.
+        use_count: How often they ask for one.
+        places: The references that are looked up.
+        again: How often more than once.
+        jump_count: The entries of DT_JMPREL.
+    """
 
     counts: tuple[int, int, int, int, int]
-    uses: list[int]
-    lookups: Counter[int]
+    uses: list[tuple[list[int], dict[int, int]]]
+    use_count: int
+    places: set[int]
+    again: Counter[int]
     jump_count: int
 
 
@@ -336,58 +351,82 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     kinds: Counter[int] = Counter()
     for info, alike_count in infos.alike.items():
         kinds[symbol_and_type(image, info)[1]] += alike_count
-    place_finder = _place_finder(symbols)
-    looked_up: list[int] = []
+    places_of = _place_finder(symbols)
+    uses: list[tuple[list[int], dict[int, int]]] = []
 
     def add(table: "array[int]", *, is_lazy: bool) -> None:
-        present = count_types(image, table, all_types)
+        numbers, kinds_of = symbols_and_types(image, table)
+        present = count_types(kinds_of, all_types)
         kinds.update(present)
         asking = (present.keys() & types.tls if is_lazy else present.keys()) - without_symbol
         if not asking:
             return
-        numbers, kinds_of = symbols_and_types(image, table)
-        find = {kind: place_finder(kind in calls, kind in types.copy) for kind in asking}
-        uses: Iterable[int | None]
-        if not is_lazy and len(set(find.values())) == 1 and abi.R_NONE not in present:
-            # What has no symbol has the number 0, which is no reference.
-            uses = map(find.popitem()[1], numbers)
-        else:
-            uses = [find[kind](number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
-        looked_up.extend([place for place in uses if place is not None])
+        find = {kind: places_of(kind in calls, kind in types.copy) for kind in asking}
+        places = find[max(asking, key=present.__getitem__)]
+        others = {kind for kind in asking if find[kind] is not places}
+        # What has no symbol has the number 0, which is no reference: most tables look up all others in one way.
+        others_asked = compress(numbers, map(others.__contains__, kinds_of)) if others else ()
+        if not is_lazy and abi.R_NONE not in present and not any(others_asked):
+            uses.append((numbers.tolist(), places))
+            return
+        used = [find[kind].get(number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
+        listed = [place for place in used if place is not None]
+        uses.append((listed, {place: place for place in listed}))
 
     for table in infos.main:
         add(table, is_lazy=False)
     # Resolvers and thread-locals are no calls.
-    others = types.irelative | types.tls
-    jump_count = sum(map(len, infos.jump)) + sum([kinds[kind] for kind in others])
+    no_calls = types.irelative | types.tls
+    jump_count = sum(map(len, infos.jump)) + sum([kinds[kind] for kind in no_calls])
     for table in infos.jump:
         add(table, is_lazy=not binds_now)
-    jump_count -= sum([kinds[kind] for kind in others])
-    changes = compress(looked_up, chain((True,), map(ne, looked_up[1:], looked_up)))
-    relative = sum([n for kind, n in kinds.items() if kind in types.relative])
-    copy = sum([n for kind, n in kinds.items() if kind in types.copy])
-    irelative = sum([n for kind, n in kinds.items() if kind in types.irelative])
-    empty = kinds[abi.R_NONE]
-    symbolic = kinds.total() - relative - copy - irelative - empty
+    jump_count -= sum([kinds[kind] for kind in no_calls])
+    relative, copy, irelative = [
+        sum([kinds[kind] for kind in alike]) for alike in (types.relative, types.copy, types.irelative)
+    ]
+    symbolic = kinds.total() - relative - copy - irelative - kinds[abi.R_NONE]
     counts = relative, relr_count(dynamic), symbolic, copy, irelative
-    return _Table(counts, looked_up, Counter(changes), jump_count)
+    return _Table(counts, uses, *_looked_up(uses), jump_count)
 
 
-def _place_finder(symbols: DynamicSymbols) -> "Callable[[bool, bool], Callable[[int], int | None]]":
-    """Return what has the place of a symbol's reference, for calls or others, which copy or not."""
-    places = {symbol: place for place, symbol in enumerate(symbols.looked_up)}
-    if len(places) == len(symbols.looked_up):
-        return lambda _is_call, _is_copy: places.get
+def _looked_up(uses: "list[tuple[list[int], dict[int, int]]]") -> tuple[int, set[int], Counter[int]]:
+    """Return how often references are used, which are looked up, and how often more than once: not twice in a row."""
+    use_count, last, looked_up, again = 0, -1, set[int](), Counter[int]()
+    for numbers, places in uses:
+        distinct = set(numbers)
+        used = numbers
+        if absent := distinct.difference(places):
+            distinct -= absent
+            used = [number for number in numbers if number not in absent]
+        if not used:
+            continue
+        use_count += len(used)
+        # In nearly all tables the relocations of a symbol are together.
+        if len(distinct) < len(used):
+            is_change = list(map(ne, islice(used, 1, None), used))
+            if is_change.count(True) >= len(distinct):
+                changes = Counter(compress(used, chain((True,), is_change)))
+                again.update({places[number]: times - 1 for number, times in changes.items()})
+        references = set(map(places.__getitem__, distinct))
+        again.update(looked_up & references)
+        again[last] -= places[used[0]] == last
+        looked_up |= references
+        last = places[used[-1]]
+    return use_count, looked_up, +again
+
+
+def _place_finder(symbols: DynamicSymbols) -> "Callable[[bool, bool], dict[int, int]]":
+    """Return what has the places of the references by symbol, for calls or others, which copy or not."""
+    looked_up = symbols.looked_up.tolist()
+    places = dict(zip(looked_up, count(), strict=False))
+    if len(places) == len(looked_up):
+        return lambda _is_call, _is_copy: places
     # A few symbols have several references, for lookups of different kinds, one behind the other.
-    earlier = list(compress(count(), map(eq, symbols.looked_up, symbols.looked_up[1:])))
-
-    @cache
-    def finder(is_call: bool, is_copy: bool) -> "Callable[[int], int | None]":  # noqa: FBT001 # a key
-        lookup = is_call, is_copy
-        chosen = {symbols.looked_up[at]: at for at in earlier if symbols.reference_kinds[at][1:3] == lookup}
-        return (places | chosen).get
-
-    return finder
+    earlier: dict[tuple[bool, bool], dict[int, int]] = defaultdict(dict)
+    for at in compress(count(), map(eq, looked_up, islice(looked_up, 1, None))):
+        earlier[symbols.reference_kinds[at][1:3]][looked_up[at]] = at
+    of_lookup = {lookup: places | chosen for lookup, chosen in earlier.items()}
+    return lambda is_call, is_copy: of_lookup.get((is_call, is_copy), places)
 
 
 def _table_page_count(image: Image, symbol_count: int) -> int:
