@@ -365,7 +365,7 @@ def test_a_process_is_stopped_no_longer_than_asked_for(
 
 def test_a_process_that_a_debugger_traces_is_read_as_it_goes_on_and_that_is_noted(sleeper: int, tmp_path: Path) -> None:
     code = (
-        "import sys, time; from footprint.process.launch import stops\n"
+        "import sys, time; from footprint.process import freezer as stops\n"
         "pid = int(sys.argv[1]); stops.interrupt(pid)\n"
         "while open(f'/proc/{pid}/stat').read().split()[2] != 't': time.sleep(0.01)\n"
         "stops.cont(pid); print('traced', flush=True); input()\n"
@@ -550,7 +550,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_a_whole_capture
             child.wait()
 
         dying = DyingOS(calls, SYSTEM_CALLS, kill)
-        for module in ("snapshot", "mapped_files", "pages", "freezer"):
+        for module in ("snapshot", "mappings", "pages", "freezer"):
             monkeypatch.setattr(f"footprint.process.{module}.os", dying)
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
         try:

@@ -247,7 +247,7 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
             os.waitid(os.P_PID, pid, os.WEXITED | (0 if is_reaped else os.WNOWAIT))
 
         dying = DyingOS(calls, SYSTEM_CALLS, kill)
-        for module in ("snapshot", "mapped_files", "pages"):
+        for module in ("snapshot", "mappings", "pages"):
             monkeypatch.setattr(f"footprint.process.{module}.os", dying)
         monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
         try:

@@ -1,6 +1,7 @@
 """The house rules that a linter does not know: one name for one thing, plain words, and files that exist."""
 
 import ast
+import importlib
 import re
 from collections import defaultdict
 from functools import cache
@@ -125,6 +126,15 @@ def test_the_files_that_a_page_names_exist(page: str) -> None:
     # A name in capitals stands for any name, as in `verbs/NAME/call.py`.
     given = [name for name in sorted(named) if not re.search(r"NAME|FACT", name)]
     assert [name for name in given if not (ROOT / name).exists()] == []
+
+
+def test_the_names_of_the_library_that_a_page_has_exist() -> None:
+    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    named = sorted(set(re.findall(r"`(footprint(?:\.\w+){2,})", text)))
+    assert len(named) >= 3
+    for name in named:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
 
 
 def test_no_module_of_the_report_is_longer_than_a_section() -> None:
