@@ -135,6 +135,7 @@ def group_up(
     charges = charge_files([snapshot for snapshot, _ in members], is_partial=is_partial)
     own_shared = Total(own_shared_bytes(charges), derived)
     per_group = sum_totals([private, kernel, shared_between, own_shared])
+    # What prices of descriptors have whole is no part of the files, either.
     own_files = {c.file.identity for c in charges if c.cost.own_bytes or not c.cost.shared_bytes}
     shared_once = Total(
         _shared_once([snapshot.memory.mappings for snapshot, _ in members], own_files), Evidence.ESTIMATED

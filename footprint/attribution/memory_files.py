@@ -121,8 +121,8 @@ def _charge(
     least_bytes, evidence = usage.sole_bytes, Evidence.MEASURED
     if first.is_kernel_buffer:
         share_bytes = _bytes_by_shares(usage, is_one=len(same) == 1, is_partial=is_partial)
-        are_theirs = keepers is not None and keepers.are_descendants(first.identity, pids)
-        own_bytes, least_bytes = _buffer_bytes(usage, share_bytes, keepers if are_theirs else None)
+        descendants = keepers.pids.get(first.identity, frozenset()).difference(pids) if keepers and not others else ()
+        own_bytes, least_bytes = _buffer_bytes(usage, share_bytes, keepers if descendants else None)
         evidence = Evidence.MEASURED if own_bytes == usage.sole_bytes else Evidence.DERIVED
     elif others or not any(file.is_written or not file.has_name for file in same):
         own_bytes = least_bytes = 0

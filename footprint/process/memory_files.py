@@ -284,11 +284,6 @@ class FileKeepers(NamedTuple):
         """Return who keeps a file beside some processes and their descendants: a copy of these brings its own."""
         return tuple([pid for pid in sorted(self.pids.get(identity, ())) if not self._descends(pid, pids)])
 
-    def are_descendants(self, identity: FileIdentity, pids: Collection[int]) -> bool:
-        """Return whether a file was found to be kept by descendants of some processes, and by nobody else."""
-        is_kept_elsewhere = not self.pids.get(identity, frozenset()) <= set(pids)
-        return is_kept_elsewhere and not self.others(identity, pids)
-
     def _descends(self, pid: int, pids: Collection[int]) -> bool:
         # A forged capture may have circles, and chains of any length.
         for _ in range(_DEEPEST_TREE):
