@@ -230,7 +230,7 @@ def read_live_threads(snapshot: Snapshot) -> LiveThreads | None:
     return None
 
 
-def _within(places: Iterable[_Place]) -> Iterator[_Place]:
+def _quickly_searched(places: Iterable[_Place]) -> Iterator[_Place]:
     """Yield as many places as are quickly searched."""
     left_bytes = _MOST_SEARCHED_BYTES
     for start_addr, end_addr in places:
@@ -266,7 +266,7 @@ def _possible_places(snapshot: Snapshot) -> tuple[list[_Place], Iterator[_Place]
                 likely.append((area.start_addr, area.end_addr))
             else:
                 others.append((max(area.start_addr, area.end_addr - _TOP_BYTES), area.end_addr))
-    return tops, _within(likely), _within(others)
+    return tops, _quickly_searched(likely), _quickly_searched(others)
 
 
 def _is_within(places: Sequence[_Place], addr: int) -> bool:

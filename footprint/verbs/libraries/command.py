@@ -84,7 +84,7 @@ def libraries(
     if why is not None and part_name(output.format) != "document":
         raise UsageError("--why is for the text; the JSON has every relation")
     count, starts_a_day = options.count_and_starts(count, per)
-    # The costs of a start take as long as a seventh of the rest: where they are shown, or judged.
+    # The costs of a start take as long as a sixth of the rest: where they are shown, or judged.
     is_brief = part_name(output.format) == "document" and not (output.has_whole_names or output.html or conditions)
     has_start = sort is options.LibrarySort.START or per is not None or not is_brief
     result = call.libraries(
