@@ -148,14 +148,18 @@ def test_a_snapshot_that_is_read_back_is_the_one_that_was_read(sleeper: int, tmp
         "placement",
     }
     # Another process that maps the same files, and ends before the second look, changes the shares (Pss) in between.
+    different = ["it never stood still"]
     for _ in range(TRIES):
         live = read_together(sleeper)
         capture(sleeper, output=str(tmp_path / "file.capture"))
         (saved,) = read(tmp_path / "file.capture")
+        if read_together(sleeper) != live:
+            continue
         different = [
             name for name in Snapshot._fields if name not in left_out and getattr(saved, name) != getattr(live, name)
         ]
-        if not different and read_together(sleeper) == live:
+        assert {*different} <= {"memory", "rollup"}  # what has shares
+        if not different:
             break
     assert different == []
     assert saved.placement == read_placement(sleeper)
