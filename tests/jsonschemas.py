@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from footprint.formats.words import SCHEMA_PATH
 

@@ -354,7 +354,7 @@ def asked(captured: Captured, *words: str) -> Json:
     text = answer(captured, *words, "--json")
     assert text.isascii()
     found: Json = json.loads(text)
-    assert [f"{error.json_path}: {error.message}" for error in WRITTEN.iter_errors(found)] == []
+    assert [f"{error.instance_path}: {error.message}" for error in WRITTEN.iter_errors(found)] == []
     return found
 
 

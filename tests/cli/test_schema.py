@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from footprint.cli import main
 from footprint.json.codec import shape_of
@@ -41,8 +42,6 @@ BINARIES = sorted(
     for path in SAMPLES.glob("*/*")
     if path.suffix in {".so", ".o", ".a", ".gz"} or (path.is_file() and path.read_bytes()[:4] == b"\x7fELF")
 )
-# Rows of one table are alike: of a long one, this many at each end are validated.
-MOST_ROWS = 200
 
 Json = dict[str, Any]
 Ask = Callable[..., Json]
@@ -65,11 +64,7 @@ def ask(capfdbinary: pytest.CaptureFixture[bytes]) -> Ask:
 
 
 def validate(result: Json) -> None:
-    short = {
-        key: value[:MOST_ROWS] + value[-MOST_ROWS:] if isinstance(value, list) and len(value) > 2 * MOST_ROWS else value
-        for key, value in result.items()
-    }
-    assert [f"{error.json_path}: {error.message}" for error in WRITTEN.iter_errors(short)] == []
+    assert [f"{error.instance_path}: {error.message}" for error in WRITTEN.iter_errors(result)] == []
 
 
 def text_at(folder: Path, name: str, *, is_whole: bool = True) -> str:
@@ -262,7 +257,7 @@ def test_a_type_that_json_has_nothing_for_is_an_error() -> None:
 
 
 def test_the_schema_is_one_and_is_for_the_version_that_it_names() -> None:
-    READ.check_schema(SCHEMA)
+    Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["title"] == "footprint/1"
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 

@@ -20,6 +20,7 @@ HEAVY = {
     "referencing",
     "rpds",
     "fastjsonschema",
+    "jsonschema_rs",
     "numpy",
     "duckdb",
     "distributed",
