@@ -6,6 +6,7 @@ line. What else C does in a call is not seen; it has the patience of a minute, w
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -13,7 +14,7 @@ from footprint.system.limits import time_limit
 from tests import patternsteps
 from tests.patternsteps import counted_patterns
 
-__all__ = ("GROWTH", "MOST_GROWTH", "Work", "assert_linear", "work_of")
+__all__ = ("GROWTH", "MOST_GROWTH", "Work", "assert_linear", "warm_up", "work_of")
 
 GROWTH: Final = 4
 MOST_GROWTH: Final = 4.4
@@ -53,14 +54,27 @@ def work_of(call: Callable[[], object]) -> Work:
         return count
 
     before = sys.gettrace()
-    error = AssertionError(f"it goes on after {_PATIENCE_SECONDS} seconds of the processor")
-    with counted_patterns() as steps, time_limit(_PATIENCE_SECONDS, error):  # type: ignore[arg-type]
+    with counted_patterns() as steps, _patience():
         sys.settrace(trace)
         try:
             call()
         finally:
             sys.settrace(before)
     return Work(line_count, steps.count)
+
+
+def _patience() -> AbstractContextManager[None]:
+    error = AssertionError(f"it goes on after {_PATIENCE_SECONDS} seconds of the processor")
+    return time_limit(_PATIENCE_SECONDS, error)  # type: ignore[arg-type]
+
+
+def warm_up(call: Callable[[], object]) -> None:
+    """Run a call before its work is counted: what it imports, and the patterns that are parsed, are no work of it.
+
+    The package may keep patterns for the calls that are counted, so they have to be those that count.
+    """
+    with counted_patterns(), _patience():
+        call()
 
 
 def assert_linear(make: Callable[[int], _Input], read: Callable[[_Input], object], size: int) -> Work:
@@ -72,7 +86,7 @@ def assert_linear(make: Callable[[int], _Input], read: Callable[[_Input], object
         size: The smaller size. It must be large enough for the work to be more than that of an empty input.
     """
     small, large = make(size), make(GROWTH * size)
-    work_of(lambda: read(small))  # what is imported, and the patterns that are parsed, are no work of the input
+    warm_up(lambda: read(small))
     less, more = work_of(lambda: read(small)), work_of(lambda: read(large))
     for name, little, much in zip(Work._fields, less, more, strict=True):
         assert much <= MOST_GROWTH * little, f"{name} {little:,} for {size:,}, {much:,} for 4 times that"
