@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ from footprint.store.remote import fetch, put, upload
 from footprint.store.tables import TABLES
 from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.call import prune_dataset
-from tests.fleets import BUILD_IDS, capture_of, write
+from tests.fleets import BUILD_IDS, capture_of, scan_in_one_process, write
+from tests.liveprocesses import resting
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
@@ -112,11 +114,20 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Buc
     server.server_close()
 
 
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan_in_one_process(monkeypatch)
+
+
+here = pytest.mark.usefixtures("one_process")
+
+
 def rows(dataset: str, question: str) -> list[dict[str, Any]]:
     answer = footprint.fleet(dataset, question).result
     return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
 
 
+@here
 def test_a_dataset_in_a_store_is_that_of_a_folder(bucket: type[Bucket], tmp_path: Path) -> None:
     for host in ("a", "b", "c"):
         path = tmp_path / "in" / host / "1.smaps"
@@ -141,7 +152,9 @@ def test_a_dataset_in_a_store_is_that_of_a_folder(bucket: type[Bucket], tmp_path
 
 
 def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket], tmp_path: Path) -> None:
-    footprint.capture(os.getpid(), output="s3://bucket/captures/web/1.capture")
+    with subprocess.Popen(["sleep", "600"]) as child:
+        footprint.capture(resting(child.pid), output="s3://bucket/captures/web/1.capture")
+        child.kill()
     assert list(bucket.objects) == ["captures/web/1.capture"]
     bucket.objects["captures/web/2.capture"] = b"PK", 1e9
     done = footprint.scan("s3://bucket/captures", output="s3://bucket/fleet", worker_count=1)
@@ -162,6 +175,7 @@ def test_captures_go_to_a_store_and_are_scanned_from_there(bucket: type[Bucket],
     assert str(tmp_path) not in str(answer)
 
 
+@here
 def test_errors_about_a_dataset_in_a_store_name_its_address(bucket: type[Bucket], tmp_path: Path) -> None:
     address = "s3://bucket/fleet"
     footprint.scan(write(tmp_path / "1.smaps", SMAPS), output=address, worker_count=1)
@@ -175,6 +189,7 @@ def test_errors_about_a_dataset_in_a_store_name_its_address(bucket: type[Bucket]
     assert str(tmp_path) not in str(causes)
 
 
+@here
 def test_a_root_file_system_in_a_store_is_a_host_of_the_name_that_it_has_there(
     bucket: type[Bucket], tmp_path: Path
 ) -> None:
@@ -210,6 +225,7 @@ def test_a_question_leaves_alone_what_a_scan_is_about_to_upload(bucket: type[Buc
     assert bucket.objects["fleet/inputs/new.parquet"][0] == b"new"
 
 
+@here
 def test_a_library_that_three_hosts_hold_for_nothing_is_found_through_a_store(
     bucket: type[Bucket], tmp_path: Path
 ) -> None:
@@ -226,6 +242,7 @@ def test_a_library_that_three_hosts_hold_for_nothing_is_found_through_a_store(
     assert bucket.objects.keys() >= {f"captures/{host}/1.capture" for host in "abc"}
 
 
+@here
 def test_a_scan_that_ends_in_the_middle_of_its_upload_shows_no_half_and_is_done_again(
     bucket: type[Bucket], tmp_path: Path
 ) -> None:
@@ -273,6 +290,7 @@ def test_of_two_scans_of_a_store_at_once_one_is_refused_and_the_other_is_whole(
     assert footprint.fleet("s3://bucket/fleet", "programs").process_count == 2 - len(refusals)
 
 
+@here
 def test_pruned_days_leave_a_store(bucket: type[Bucket], tmp_path: Path) -> None:
     for host, seconds in (("a", 1_763_900_000), ("b", 1_763_900_000 - 100 * 86_400)):
         os.utime(write(tmp_path / "in" / host / "1.smaps", SMAPS), (seconds, seconds))
@@ -331,6 +349,7 @@ class Azure(Bucket):
         self._answer(202, text.encode(), Content_Type="multipart/mixed; boundary=b")
 
 
+@here
 @pytest.mark.parametrize(("scheme", "handler"), [("gs", Google), ("az", Azure)])
 def test_the_stores_of_google_and_azure_hold_a_dataset_and_captures(
     scheme: str, handler: type[Bucket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,9 +13,9 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from multiprocessing import get_context
@@ -40,7 +40,8 @@ from footprint.verbs.scan.cluster import Places, cluster_runner
 from footprint.verbs.scan.inputs import Candidate, Lister
 from footprint.verbs.scan.tasks import Item, Settings, Task
 from footprint.verbs.scan.work import identify, run_shard
-from tests.fleets import BUILD_IDS, capture_of, write
+from tests.fleets import BUILD_IDS, capture_of, scan_in_one_process, write
+from tests.liveprocesses import resting
 
 ROOT = Path(__file__).resolve().parents[2]
 SMAPS = (ROOT / "tests" / "corpus" / "smaps-sleep.txt").read_bytes()
@@ -49,14 +50,7 @@ MOMENT = datetime(2026, 11, 23, 12)  # noqa: DTZ001 # UTC, as in the dataset
 
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do the tasks of a scan in this process, pickled as those of workers are: to start one takes half a second."""
-
-    def call(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        for task in tasks:
-            sent = pickle.loads(pickle.dumps(task))  # noqa: S301 # made here
-            yield pickle.loads(pickle.dumps(work(sent)))  # noqa: S301 # the same
-
-    monkeypatch.setattr("footprint.verbs.scan.call.local_runner", lambda _: nullcontext(call))
+    scan_in_one_process(monkeypatch)
 
 
 here = pytest.mark.usefixtures("one_process")
@@ -65,6 +59,13 @@ here = pytest.mark.usefixtures("one_process")
 def text_of(number: int) -> bytes:
     """Return smaps of a process: the digests of all differ, the figures do not."""
     return SMAPS + b"\n" * number
+
+
+def capture_of_sleep(path: Path) -> None:
+    """Capture a small process of this host."""
+    with subprocess.Popen(["sleep", "600"]) as child:
+        footprint.capture(resting(child.pid), output=path)
+        child.kill()
 
 
 def asked(dataset: Path, query: str) -> list[tuple[Any, ...]]:
@@ -235,6 +236,7 @@ def test_programs_have_their_libraries_findings_and_variables(tmp_path: Path) ->
     assert footprint.scan(folder, output=tmp_path, worker_count=1).input_count == 0
 
 
+@here
 def test_each_file_that_a_program_or_a_captured_process_maps_is_one_row_of_files(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "print(1, flush=True); input()"], stdin=-1, stdout=-1) as child:
         assert child.stdout is not None
@@ -289,6 +291,7 @@ def test_a_link_to_a_folder_outside_of_the_sources_is_one_note(tmp_path: Path) -
     assert (again.input_count, [note for note in again.notes if note.slug == "link-not-followed"]) == (1, [])
 
 
+@here
 def test_a_program_is_read_again_when_one_of_its_libraries_has_changed(tmp_path: Path) -> None:
     folder = tmp_path / "programs"
     subprocess.run(["cp", "-r", ROOT / "sample_binaries" / "unused_library", folder], check=True)
@@ -346,6 +349,7 @@ def test_a_series_is_one_input_for_each_of_its_audits(tmp_path: Path) -> None:
     assert footprint.scan(series, output=tmp_path, worker_count=1).input_count == 0
 
 
+@here
 def test_an_image_has_the_rows_of_its_tree_unpacked(tmp_path: Path) -> None:
     tree, image = tmp_path / "tree", tmp_path / "image.tar"
     subprocess.run(["mkdir", "-p", tree / "usr"], check=True)
@@ -468,6 +472,7 @@ def test_a_dataset_of_programs_alone_answers_by_program(tmp_path: Path) -> None:
     assert footprint.fleet(tmp_path / "fleet", "owners").result.rows == ()
 
 
+@here
 def test_a_scan_in_which_nothing_can_be_read_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(3):
         write(tmp_path / "in" / f"{number}.capture", b"PK\x03\x04 and then nothing")
@@ -540,6 +545,7 @@ def test_a_program_that_an_update_replaced_is_the_same_program(tmp_path: Path) -
     assert libraries == sorted((f"/opt/app/{name}", build_id) for name, build_id in BUILD_IDS.items())
 
 
+@here
 def test_a_capture_says_itself_of_which_host_and_moment_it_is(tmp_path: Path) -> None:
     path = capture_of(tmp_path / "in" / "elsewhere" / "1.capture", BUILD_IDS)
     with zipfile.ZipFile(path) as archive:
@@ -590,6 +596,7 @@ def test_the_cgroup_of_a_process_names_its_unit_container_and_pod(
     assert placement_in(cgroup)[:3] == expected
 
 
+@here
 def test_old_days_are_pruned_and_their_captures_are_not_read_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -674,17 +681,18 @@ def test_findings_that_many_processes_have_come_from_the_budget(tmp_path: Path, 
 
 @here
 def test_the_memory_of_a_host_that_captures_claim_has_at_most_63_bits(tmp_path: Path) -> None:
-    footprint.capture(os.getpid(), output=tmp_path / "own.capture")
-    with zipfile.ZipFile(tmp_path / "own.capture") as own, zipfile.ZipFile(tmp_path / "huge.capture", "w") as huge:
-        for name in own.namelist():
-            text = re.sub(rb'"memory_bytes": [0-9]+', b'"memory_bytes": 18446744073709551615', own.read(name))
+    capture_of_sleep(tmp_path / "real.capture")
+    with zipfile.ZipFile(tmp_path / "real.capture") as real, zipfile.ZipFile(tmp_path / "huge.capture", "w") as huge:
+        for name in real.namelist():
+            text = re.sub(rb'"memory_bytes": [0-9]+', b'"memory_bytes": 18446744073709551615', real.read(name))
             huge.writestr(name, text)
-    paths = tmp_path / "own.capture", tmp_path / "huge.capture"
+    paths = tmp_path / "real.capture", tmp_path / "huge.capture"
     done = footprint.scan(*paths, output=tmp_path / "fleet", worker_count=1)
     assert done.process_count == 1
     assert any("memory_bytes" in note.detail for note in done.notes if note.slug == "input-unreadable")
 
 
+@here
 def test_a_clock_that_is_ahead_costs_no_days(tmp_path: Path) -> None:
     fleet = of_days(tmp_path, 0, -36_500)
     assert prune(str(fleet), 99_999)[1] == 0
@@ -692,6 +700,7 @@ def test_a_clock_that_is_ahead_costs_no_days(tmp_path: Path) -> None:
     assert len(list((fleet / "rows").rglob("*.parquet"))) == 2
 
 
+@here
 def test_rows_that_a_killed_pruning_left_go_the_next_time(tmp_path: Path) -> None:
     fleet = of_days(tmp_path, 0, 91)
     (old,) = (fleet / "rows").rglob("day=2025-08-24/*.parquet")
@@ -702,6 +711,7 @@ def test_rows_that_a_killed_pruning_left_go_the_next_time(tmp_path: Path) -> Non
     assert not old.exists()
 
 
+@here
 def test_pruning_changes_no_file_of_another_dataset(tmp_path: Path) -> None:
     import duckdb  # of an extra
 
@@ -739,7 +749,7 @@ def test_hosts_whose_memory_is_not_known_are_told_where_it_is_asked_how_many_fit
     (note,) = [note for note in footprint.fleet(dataset, "fit").notes if note.slug == "fleet-memory-unknown"]
     assert note.subject == "2 hosts"  # db and web-1: web-0 has a copy of meminfo
     os.utime(capture_of(tmp_path / "in" / "a" / "1.capture", BUILD_IDS))
-    footprint.capture(os.getpid(), output=tmp_path / "in" / "own.capture")
+    capture_of_sleep(tmp_path / "in" / "real.capture")
     footprint.scan(tmp_path / "in", output=tmp_path / "fleet", worker_count=1)
     answer = footprint.fleet(tmp_path / "fleet", "fit")
     assert [note.subject for note in answer.notes if note.slug == "fleet-memory-unknown"] == ["1 host"]
@@ -826,6 +836,7 @@ def test_a_dataset_of_another_version_or_a_damaged_one_is_an_error(
         footprint.scan(captures, output=fleet, worker_count=1)
 
 
+@here
 def test_half_of_a_part_is_removed_and_read_again(captures: Path, dataset: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     subprocess.run(["cp", "-r", dataset, fleet], check=True)
