@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from footprint.elf.image import Section as ElfSection
 from footprint.elf.image import read_image
 from footprint.elf.initial import Initials
 from footprint.elf.prelink import Prelinked, prelinked
@@ -11,6 +12,8 @@ from footprint.elf.statics import read_statics
 from footprint.errors import InputError
 from footprint.findings.copies import find_copies
 from tests.elfwriter import (
+    EM_AARCH64,
+    EM_X86_64,
     ET_REL,
     RO,
     RW,
@@ -32,7 +35,7 @@ from tests.elfwriter import (
     write,
 )
 
-R_X86_64_64, R_X86_64_PC32 = 1, 2
+R_X86_64_NONE, R_X86_64_64, R_X86_64_PC32, R_X86_64_GOTPCREL, R_X86_64_GOTPCRELX = 0, 1, 2, 9, 41
 DATA = bytes(range(1, 33))
 
 
@@ -101,19 +104,57 @@ def test_pointers_lead_to_the_names_of_other_objects_and_to_those_that_none_defi
     assert all(initials.is_relocated(static) for static in statics.statics if static.name == "table")
 
 
-def test_references_in_code_lead_to_where_the_variable_lies() -> None:
-    # mov table(%rip), %eax
-    code = b"\x8b\x05" + bytes(4) + b"\xc3"
+HOLE = bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "after", "become"),
+    [
+        pytest.param(b"\x8b\x05", R_X86_64_PC32, b"\xc3", b"\x8b\x05", id="mov table(%rip), %eax"),
+        pytest.param(b"", R_X86_64_PC32, b"", b"", id="all of the section"),
+        pytest.param(b"\x48\x8b\x05", R_X86_64_GOTPCREL, b"", b"\x48\x8d\x05", id="mov table@GOTPCREL(%rip), %rax"),
+        pytest.param(b"\x8b\x05", R_X86_64_GOTPCRELX, b"\xc3", b"\x8d\x05", id="mov table@GOTPCREL(%rip), %eax"),
+        pytest.param(b"\x48\x03\x05", R_X86_64_GOTPCREL, b"\xc3", b"\x48\x03\x05", id="add table@GOTPCREL(%rip), %rax"),
+        pytest.param(b"\xff\x15", R_X86_64_GOTPCRELX, b"\xc3", b"\x67\xe8", id="call *table@GOTPCREL(%rip)"),
+        pytest.param(b"\x90\xff\x25", R_X86_64_GOTPCRELX, b"\xc3", b"\x90\x67\xe9", id="jmp *table@GOTPCREL(%rip)"),
+        pytest.param(b"\xff\x15", R_X86_64_PC32, b"\xc3", b"\xff\x15", id="call *table(%rip)"),
+    ],
+)
+def test_references_in_code_lead_to_where_the_variable_lies(
+    before: bytes, kind: int, after: bytes, become: bytes
+) -> None:
+    text, data, code = linked_code(before + HOLE + after, kind, len(before))
+    # The relocation has the addend -4: a displacement counts from the next instruction.
+    distance = data.vaddr - (text.vaddr + len(before) + 4)
+    assert code == become + distance.to_bytes(4, "little", signed=True) + after
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "offset", "machine"),
+    [
+        pytest.param(b"\x8b\x05" + HOLE, R_X86_64_PC32, 3, EM_X86_64, id="a place that ends behind the section"),
+        pytest.param(b"\x8b\x05" + HOLE, R_X86_64_NONE, 2, EM_X86_64, id="no relocation"),
+        pytest.param(b"\x8b\x05" + HOLE, R_X86_64_PC32, 2, EM_AARCH64, id="code of another machine"),
+    ],
+)
+def test_code_stays_as_it_is_without_a_reference_of_x86_64_in_it(
+    code: bytes, kind: int, offset: int, machine: int
+) -> None:
+    assert linked_code(code, kind, offset, machine)[2] == code
+
+
+def linked_code(code: bytes, kind: int, offset: int, machine: int = EM_X86_64) -> tuple[ElfSection, ElfSection, bytes]:
+    """Return the sections of code and of a variable of one object, with a relocation there, and the code as linked."""
     sections = [
         Section(".text", flags=RX, data=code),
         Section(".data", flags=RW, data=DATA),
-        Section(".rela.text", SHT_RELA, 0, [Rel(At(".text", 2), R_X86_64_PC32, "table", -4)], info=".text"),
+        Section(".rela.text", SHT_RELA, 0, [Rel(At(".text", offset), kind, "table", -4)], info=".text"),
     ]
-    found = whole(an_object("a.c", [table(binding=STB_GLOBAL), Sym("f", At(".text"), 7, STT_FUNC)], sections))
-    text = next(section for section in found.image.sections if section.name == ".text")
-    data = next(section for section in found.image.sections if section.name == ".data")
-    distance = int.from_bytes(found.image.section_bytes(text)[2:6], "little", signed=True)
-    assert text.vaddr + 6 + distance == data.vaddr
+    symbols = [table(binding=STB_GLOBAL), Sym("f", At(".text"), len(code), STT_FUNC)]
+    file = ElfFile(type=ET_REL, sections=sections, symbols=symbols, machine=machine)
+    image = whole(write(file)).image
+    text, data = (next(one for one in image.sections if one.name == name) for name in (".text", ".data"))
+    return text, data, bytes(image.section_bytes(text))
 
 
 def test_sections_that_claim_the_same_bytes_many_times_are_refused() -> None:

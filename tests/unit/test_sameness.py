@@ -188,22 +188,66 @@ FRAME, ARGUMENT = b"\x55\x48\x89\xe5", b"\x89\x7d\xfc"
 def test_a_text_without_a_symbol_ends_where_code_without_optimisation_refers_to_the_next(
     second: tuple[bytes, bytes], prologue: bytes, *, is_same: bool
 ) -> None:
-    first = RODATA, RODATA + 32
     texts = b"null\0other\0".ljust(32, b"\0") + b"".join(second).ljust(32, b"\0")
-    referred = [first[0] + 5, first[1] + len(second[0]) + second[1].startswith(b"x ") * 2]
+    referred = [5, 32 + len(second[0]) + second[1].startswith(b"x ") * 2]
+    assert tables_of_texts_are_same(texts, (0, 32), referred, prologue) == is_same
+
+
+def tables_of_texts_are_same(
+    texts: bytes, first: tuple[int, int], referred: Sequence[int], prologue: bytes, named: Sequence[int] = ()
+) -> bool:
+    """Return whether two variables are the same that point to texts without a symbol.
+
+    Args:
+        texts: The section of the texts; all else are offsets there.
+        first: Where the variables point to.
+        referred: What functions of their own load.
+        prologue: How these functions begin.
+        named: Where other variables begin, of one byte.
+    """
     functions = []
-    for number, vaddr in enumerate(referred):
-        functions.append((prologue + load(32 * number + len(prologue), vaddr) + RETURN).ljust(32, b"\x90"))
-    symbols = [Sym(f"f{n}", At(".text", 32 * n), 32, STT_FUNC, STB_LOCAL) for n in range(2)]
+    for number, offset in enumerate(referred):
+        code = prologue + load(32 * number + len(prologue), RODATA + offset) + RETURN
+        functions.append(code.ljust(32, b"\x90"))
+    symbols = [Sym(f"f{n}", At(".text", 32 * n), 32, STT_FUNC, STB_LOCAL) for n in range(len(referred))]
     symbols += [Sym("table", At(".data.rel.ro", 8 * n), 8, 1, STB_LOCAL) for n in range(2)]
+    symbols += [Sym("named", At(".rodata", offset), 1, 1, STB_LOCAL) for offset in named]
     sections = [
-        Section(".text", flags=RX, data=b"".join(functions), addr=TEXT),
+        Section(".text", flags=RX, data=b"".join(functions) or RETURN, addr=TEXT),
         Section(".rodata", flags=RO, data=texts, addr=RODATA),
         Section(".data.rel.ro", flags=RW, data=bytes(16), addr=DATA),
     ]
-    relocations = [Rel(At(".data.rel.ro", 8 * n), R_X86_64_RELATIVE, addend=vaddr) for n, vaddr in enumerate(first)]
+    relocations = [Rel(At(".data.rel.ro", 8 * n), R_X86_64_RELATIVE, addend=RODATA + at) for n, at in enumerate(first)]
     sections.append(Section(".rela.dyn", SHT_RELA, RO, relocations))
     file = ElfFile(sections=sections, symbols=symbols, type=ET_DYN, machine=EM_X86_64, dynamic=[Dyn(DT_INIT)])
     statics = read_statics(read_image(write(file), "program"))
     tables = [static for static in statics.statics if static.name == "table"]
-    assert Sameness(statics, Initials(statics), tables).of(*tables) == is_same
+    return Sameness(statics, Initials(statics), tables).of(*tables)
+
+
+@pytest.mark.parametrize(
+    ("texts", "second", "referred", "prologue", "is_same"),
+    [
+        # Each has one behind it that code without optimisation refers to; it may be aligned.
+        (b"\0one\0" + b"\0\0\0\0two\0", 5, (1, 9), FRAME + ARGUMENT, True),
+        # What a compiler computed may lead into a text of two parts.
+        (b"\0one\0" + b"\0\0\0\0two\0", 5, (1, 9), FRAME, False),
+        # Nothing refers to what is behind the second one.
+        (b"\0one\0" + b"\0\0\0\0two\0", 5, (1, 10), FRAME + ARGUMENT, False),
+        # The second one ends its section: behind it are 0, 3 and 31 zeros, and of 32 nothing is known.
+        (b"\0one\0" + bytes(1), 5, (1,), FRAME + ARGUMENT, True),
+        (b"\0one\0" + bytes(4), 5, (1,), FRAME + ARGUMENT, True),
+        (b"\0one\0" + bytes(32), 5, (1,), FRAME + ARGUMENT, True),
+        (b"\0one\0" + bytes(33), 5, (1,), FRAME + ARGUMENT, False),
+    ],
+)
+def test_empty_texts_without_a_symbol_are_the_same_where_both_are_surely_whole(
+    texts: bytes, second: int, referred: tuple[int, ...], prologue: bytes, *, is_same: bool
+) -> None:
+    assert tables_of_texts_are_same(texts, (0, second), referred, prologue) == is_same
+
+
+@pytest.mark.parametrize(("padding", "is_same"), [(32, True), (33, False)])
+def test_a_text_is_whole_before_a_symbol_that_is_behind_32_zeros_at_most(padding: int, *, is_same: bool) -> None:
+    texts = b"null\0a" + b"null\0" + bytes(padding) + b"b"
+    assert tables_of_texts_are_same(texts, (0, 6), (), b"", named=(5, 11 + padding)) == is_same
