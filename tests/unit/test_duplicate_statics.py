@@ -291,6 +291,16 @@ def test_constants_beside_others_of_one_name_that_differ_only_resemble_each_othe
     assert found == {model: Confidence.LOW}
 
 
+def test_a_constant_beside_a_variable_of_one_name_that_differs_only_resembles_the_others() -> None:
+    # What compilers make for themselves does not count as what stands beside.
+    table, names, symbols = "_ZN2nsL5tableE", "_ZN2nsL5namesE", list[Sym]()
+    for at, (file, size) in enumerate([("a.cc", 4), ("b.cc", 4), ("c.cc", 8)]):
+        symbols += [source(file), static(table, 3 * at, ".rodata"), static(names, 3 * at + 1, ".rodata")]
+        symbols += [static("CSWTCH.1", 3 * at + 2, ".rodata"), static("state", at, size=size)]
+    found = told(symbols)
+    assert (found[table], found[names]) == (Confidence.HIGH, Confidence.LOW)
+
+
 def test_a_few_bytes_are_the_same_by_chance() -> None:
     assert only(in_files("_ZN2nsL5tableE", "_ZN2nsL5tableE", size=15)).confidence is Confidence.LOW
 

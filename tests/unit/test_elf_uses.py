@@ -128,6 +128,10 @@ def jump(opcode: bytes, start: int) -> bytes:
             Use.HANDED_ON,
             id="test %rax, %rax; je; setp %cl",
         ),
+        # test %esi, %esi; lea table(%rip), %rax; setp %cl; mov (%rax), %eax
+        pytest.param(
+            [b"\x85\xf6", LEA_RAX, TABLE, b"\x0f\x9a\xc1\x8b\x00", RET], Use.READ, id="parity of another comparison"
+        ),
         pytest.param(
             [LEA_RAX, TABLE, LEA_RDX, END, b"\x48\x39\xd0\x31\xc0", RET],
             Use.COMPARED,
