@@ -8,6 +8,7 @@ import pytest
 
 from footprint.dwarf.description import Declaration, LanguageStandard
 from footprint.elf.image import read_image
+from footprint.elf.initial import Initials
 from footprint.elf.statics import Statics, read_statics
 from footprint.findings.copies import (
     CopiedVariable,
@@ -21,7 +22,7 @@ from footprint.findings.copies import (
     find_copies,
     with_private_bytes,
 )
-from footprint.findings.merging import VARIES, Objection
+from footprint.findings.merging import VARIES, Merging, Objection
 from footprint.findings.variable_rules.duplicate_static import duplicate_findings
 from footprint.formats.document import Paragraph, Table
 from footprint.formats.finding_blocks import finding_blocks
@@ -299,6 +300,16 @@ def test_a_constant_beside_a_variable_of_one_name_that_differs_only_resembles_th
         symbols += [static("CSWTCH.1", 3 * at + 2, ".rodata"), static("state", at, size=size)]
     found = told(symbols)
     assert (found[table], found[names]) == (Confidence.HIGH, Confidence.LOW)
+
+
+@pytest.mark.parametrize(("offset", "before_bytes"), [(0, 0), (8, 8), (32, 16)])
+def test_what_code_states_before_a_variable_means_it_up_to_16_bytes_and_to_the_start_of_its_section(
+    offset: int, before_bytes: int
+) -> None:
+    statics = read([Sym("table", At(".data", offset), 32, STT_OBJECT, STB_LOCAL)])
+    (table,) = statics.statics
+    place = Merging(statics, Initials(statics), [table])._place(table, [table.vaddr])
+    assert (place.start_vaddr, place.before_bytes, place.after_bytes) == (table.vaddr, before_bytes, 1)
 
 
 def test_a_few_bytes_are_the_same_by_chance() -> None:

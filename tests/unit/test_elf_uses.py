@@ -2,7 +2,7 @@
 
 import pytest
 
-from footprint.elf.code_reader import Stack
+from footprint.elf.code_reader import CodeReader, Stack
 from footprint.elf.functions import read_functions
 from footprint.elf.harmless import Step, Use, effect_of
 from footprint.elf.image import read_image
@@ -312,6 +312,34 @@ def test_a_number_that_is_an_address_is_followed_as_one(code: str, use: Use) -> 
 
 
 @pytest.mark.parametrize(
+    ("before_bytes", "section_bytes", "next_at", "size_bytes"),
+    [
+        pytest.param(0, 48, None, 48, id="it ends with its section"),
+        pytest.param(16, 48, None, 32, id="so does one in its middle"),
+        pytest.param(0, 48, 20, 20, id="it ends at the next function"),
+        pytest.param(0, 1000, None, 256, id="of a large section 256 bytes are read"),
+        pytest.param(0, 1000, 500, 256, id="also before the next function"),
+    ],
+)
+def test_a_function_without_a_size_ends_at_the_next_or_with_its_section(
+    before_bytes: int, section_bytes: int, next_at: int | None, size_bytes: int
+) -> None:
+    # The section before it ends where that of the function begins.
+    symbols = [Sym("f", At(".text", before_bytes), 0, STT_FUNC, STB_LOCAL)]
+    symbols += [] if next_at is None else [Sym("g", At(".text", next_at), 1, STT_FUNC, STB_LOCAL)]
+    sections = [
+        Section(".init", flags=EXECUTABLE, data=bytes(256), addr=0x1000),
+        Section(".text", flags=EXECUTABLE, data=bytes(section_bytes), addr=0x1100),
+    ]
+    image = read_image(write(ElfFile(sections=sections, symbols=symbols)), "program")
+    reader, start = CodeReader(image, read_functions(image)), 0x1100 + before_bytes
+    last, behind = reader.function_at(start + size_bytes - 1), reader.function_at(start + size_bytes)
+    assert last is not None
+    assert (last.name, last.vaddr, last.size_bytes) == ("f", start, size_bytes)
+    assert behind is None or behind.name == "g"
+
+
+@pytest.mark.parametrize(
     ("code", "has_arguments"),
     [
         ("", True),
@@ -321,6 +349,10 @@ def test_a_number_that_is_an_address_is_followed_as_one(code: str, use: Use) -> 
         ("48 8d b4 24 90 00 00 00", False),  # lea 0x90(%rsp), %rsi
         ("48 8b 34 c4", False),  # mov (%rsp,%rax,8), %rsi
         ("8b 34 84", True),  # mov (%rsp,%rax,4), %esi
+        ("48 8b 07 48 83 ef 08", False),  # mov (%rdi), %rax; sub $8, %rdi: from one address to that before it
+        ("48 8b 07 48 83 c7 08", True),  # mov (%rdi), %rax; add $8, %rdi
+        ("48 8b 07 48 83 ef 04", True),  # mov (%rdi), %rax; sub $4, %rdi
+        ("8b 07 48 83 ef 08", True),  # mov (%rdi), %eax; sub $8, %rdi
     ],
 )
 def test_the_address_of_a_variable_leads_to_the_arguments_on_the_stack_only_by_what_is_added(
