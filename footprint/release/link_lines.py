@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -228,8 +229,10 @@ def _nearness(path: Path, place: Path) -> tuple[int, str]:
     return (-depth if path.parent in place.parents else depth, str(path))
 
 
-def _kinds_of(name: str) -> list[_BuildFile]:
-    return [kind for kind in _BUILD_FILES if any(fnmatchcase(name, pattern) for pattern in kind.names.split())]
+# For each library all files of the repository are looked at.
+@lru_cache(_MOST_FILES)
+def _kinds_of(name: str) -> tuple[_BuildFile, ...]:
+    return tuple([kind for kind in _BUILD_FILES if any(fnmatchcase(name, pattern) for pattern in kind.names.split())])
 
 
 def _text_of(path: Path) -> str:
