@@ -7,8 +7,7 @@ stopped at their start.
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import repeat
-from operator import rshift
+from itertools import compress
 from typing import Final
 
 from footprint.elf import abi
@@ -16,13 +15,12 @@ from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
 from footprint.elf.image import Image, Segment
 from footprint.elf.relocations import (
     Relocations,
-    count_alike,
-    pages_of,
-    relocations,
+    TypePages,
+    pages_by_type,
+    pages_of_types,
     relr_pages,
     static_relocations,
     symbol_and_type,
-    symbols_and_types,
 )
 from footprint.elf.symbols import NO_NAMES, SymbolTable, read_symbol_table
 from footprint.errors import InputError
@@ -126,8 +124,8 @@ def written_pages(
     types = _Types(image, dynamic)
     segment = image.segment(abi.PT_DYNAMIC)
     if segment is None:
-        for static_relocation in static_relocations(image):
-            yield from types.written(static_relocation, page_bytes)
+        for table in static_relocations(image):
+            yield from types.written(table, pages_of_types(image, table, page_bytes), page_bytes)
         return
     yield from _noted_in_dynamic(image, page_bytes, dynamic, segment, libc, is_program=is_program)
     if libc is Libc.GLIBC:
@@ -135,9 +133,10 @@ def written_pages(
         yield WriteCause.GOT, _noted_in_got(image, page_bytes, dynamic, is_static=is_static)
     elif libc is Libc.MUSL:
         yield WriteCause.DONATED, _donated(image, page_bytes)
-    yield WriteCause.RELR, relr_pages(image, page_bytes)
-    for relocation in relocations(image):
-        yield from types.written(relocation, page_bytes)
+    relative = relr_pages(image, page_bytes)
+    yield WriteCause.RELR, relative
+    for table, pages in pages_by_type(image, page_bytes, relative):
+        yield from types.written(table, pages, page_bytes)
 
 
 def bss_pages(image: Image, page_bytes: int) -> set[int]:
@@ -227,34 +226,22 @@ class _Types:
             0: None,
         }
 
-    def written(self, table: Relocations, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
-        """Return the pages that a table of relocations writes, by cause."""
-        if not table.infos:
+    def written(self, table: Relocations, by_type: TypePages, page_bytes: int) -> Iterator[tuple[WriteCause, set[int]]]:
+        """Return the pages that a table of relocations writes, by cause, given those of the words that they begin."""
+        for (has_symbol, kind), pages in by_type.items():
+            if cause := self._cause(has_symbol, kind):
+                yield cause, pages
+        if self._wide.isdisjoint([kind for _, kind in by_type]):
             return
         shift = page_bytes.bit_length() - 1
-        # A word counts for the page of its first byte: linkers align words.
-        alike = count_alike(table.infos)
-        vaddrs, infos = table.vaddrs[alike - 1 :], table.infos[alike - 1 :]
-        symbols, types = symbols_and_types(self._image, infos)
-        if cause := self._cause(bool(symbols[0]), types[0]):
-            yield cause, set(pages_of(table.vaddrs[:alike], page_bytes))
-        if 0 not in symbols and len(set(types)) == 1:
-            lookups = {(page, True, types[0]) for page in pages_of(vaddrs, page_bytes)}
-        else:
-            lookups = set(zip(map(rshift, vaddrs, repeat(shift)), map(bool, symbols), types, strict=True))
-        for page, has_symbol, kind in lookups:
-            if cause := self._cause(has_symbol, kind):
-                yield cause, {page}
-        if self._wide.isdisjoint(types):
-            return
-        widths = {info: self._width(info) for info in set(infos)}
-        for vaddr, info in zip(table.vaddrs, table.infos, strict=True):
-            if (width := widths[info]) and (cause := self._cause(*symbol_and_type(self._image, info))):
-                pages = range(vaddr >> shift, (vaddr + width - 1 >> shift) + 1)
-                self._left_pages -= len(pages) - 1
+        widths = {info: width for info in set(table.infos) if (width := self._width(info))}
+        for vaddr, info in compress(zip(*table, strict=True), map(widths.__contains__, table.infos)):
+            if cause := self._cause(*symbol_and_type(self._image, info)):
+                run = range(vaddr >> shift, (vaddr + widths[info] - 1 >> shift) + 1)
+                self._left_pages -= len(run) - 1
                 if self._left_pages < 0:
                     raise InputError(self._image.file, "the copied objects are larger than any program has")
-                yield cause, set(pages)
+                yield cause, set(run)
 
     def _cause(self, has_symbol: int, kind: int) -> WriteCause | None:
         """Return why relocations of a type write: MIPS has one for addresses, with a symbol and without."""

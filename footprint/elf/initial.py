@@ -4,7 +4,6 @@ Two copies of a table of pointers differ where each copy points to its own neigh
 relocates, or that points into a program at a fixed address, is replaced by the name of its target.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -15,7 +14,7 @@ from footprint.elf.dynamic import numbers
 from footprint.elf.dynsym import asked_names
 from footprint.elf.image import Buffer, Image, Section
 from footprint.elf.names import normalised
-from footprint.elf.relocations import addends_at, relocated_vaddrs
+from footprint.elf.relocations import addends_at, ordered_vaddrs
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import InputError
@@ -71,7 +70,7 @@ class Initials:
         self._statics = statics
         self._image: Image = statics.image
         self.sections = statics.image.sections
-        self._relocated = array("Q", sorted(relocated_vaddrs(statics.image)))
+        self._relocated = ordered_vaddrs(statics.image)
         self._word_bytes = self._image.word_bytes
         self._prepared: AbstractSet[int] = frozenset()
         self._addends: dict[int, int] = {}

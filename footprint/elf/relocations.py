@@ -9,15 +9,16 @@ Source: System V ABI, chapter 4 (Relocation) and the RELR proposal of 2022 (gABI
 import sys
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from itertools import compress, islice, pairwise
-from operator import lt
+from itertools import compress, islice, pairwise, repeat
+from operator import floordiv, lt
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
-from footprint.elf.dynamic import Dynamic, numbers, read_dynamic
+from footprint.elf.dynamic import Dynamic, numbers, read_dynamic, zeros_of
 from footprint.elf.image import Buffer, Image
 from footprint.errors import InputError
 from footprint.members import NamedTuple
@@ -35,6 +36,12 @@ _MOST_ADDRESSES: Final = 1 << 23
 _MOST_PAGES: Final = 1 << 18
 _ENTRIES_AT_ONCE: Final = 1 << 16
 _ANY_WORD: Final = 0xFFFFFFFFFFFFFFFF
+
+TypePages = defaultdict[tuple[bool, int], set[int]]
+"""Numbers of pages by whether the relocations that write them have a symbol, and by their type."""
+# Both are dropped with the file. The pages are those of a file that was predicted, with their size.
+_ORDERED_VADDRS: "Final[WeakKeyDictionary[Image, array[int]]]" = WeakKeyDictionary()
+_KEPT_PAGES: "Final[WeakKeyDictionary[Image, tuple[int, set[int]]]]" = WeakKeyDictionary()
 
 
 class Relocations(NamedTuple):
@@ -180,17 +187,66 @@ def relocated_vaddrs(image: Image) -> "array[int]":
     return relocated
 
 
+def ordered_vaddrs(image: Image) -> "array[int]":
+    """Return what `relocated_vaddrs` returns in ascending order; kept with the file, as several rules read it.
+
+    Raises:
+        InputError: As `relocated_vaddrs`.
+    """
+    ordered = _ORDERED_VADDRS.get(image)
+    if ordered is None:
+        ordered = _ORDERED_VADDRS[image] = array("Q", sorted(relocated_vaddrs(image)))
+    return ordered
+
+
 def relocated_pages(image: Image, page_bytes: int) -> tuple[int, ...]:
     """Return the numbers of the pages (vaddr divided by the page size) that relocations write, ascending.
 
     The number of pages limits the memory that this takes, not the number of relocations. A page must be larger than the
     range of one bitmap of RELR.
     """
-    pages = relr_pages(image, page_bytes)
-    for vaddrs, _ in relocations(image):
-        pages.update(pages_of(vaddrs, page_bytes))
-        _check_pages(image, pages)
+    kept_bytes, pages = _KEPT_PAGES.get(image, (0, set[int]()))
+    if kept_bytes != page_bytes:
+        pages = relr_pages(image, page_bytes)
+        for vaddrs, _ in relocations(image):
+            pages.update(pages_of(vaddrs, page_bytes))
+            _check_pages(image, pages)
+    _check_pages(image, pages)
     return tuple(sorted(pages))
+
+
+def pages_by_type(image: Image, page_bytes: int, relative: set[int]) -> Iterator[tuple[Relocations, TypePages]]:
+    """Read the tables as `relocations` does, each with the pages that its relocations write, by their type.
+
+    A word counts for the page of its first byte: linkers align words. All pages, and those of `relr_pages`, are kept
+    for `relocated_pages`.
+    """
+    pages = {*relative}
+    for table in relocations(image):
+        by_type = pages_of_types(image, table, page_bytes)
+        if len(pages) <= _MOST_PAGES:
+            pages.update(*by_type.values())
+        yield table, by_type
+    _KEPT_PAGES[image] = page_bytes, pages
+
+
+def pages_of_types(image: Image, table: Relocations, page_bytes: int) -> TypePages:
+    """Return the pages that some relocations write, by whether they have a symbol, and by their type."""
+    by_type: TypePages = defaultdict(set)
+    alike = count_alike(table.infos) if table.infos else 0
+    if alike:
+        symbol, kind = symbol_and_type(image, table.infos[0])
+        by_type[bool(symbol), kind] = set(pages_of(table.vaddrs[:alike], page_bytes))
+    vaddrs, (symbols, types) = table.vaddrs[alike:], symbols_and_types(image, table.infos[alike:])
+    has_others = any(True for _ in zeros_of(symbols))
+    if len(set(types)) == 1 and not has_others:
+        by_type[True, types[0]].update(pages_of(vaddrs, page_bytes))
+        return by_type
+    has_symbol = map(bool, symbols) if has_others else repeat(True)  # noqa: FBT003 # no option
+    pages = map(floordiv, vaddrs, repeat(page_bytes))
+    for page, of_symbol, kind in set(zip(pages, has_symbol, types, strict=False)):
+        by_type[of_symbol, kind].add(page)
+    return by_type
 
 
 def pages_of(vaddrs: Iterable[int], page_bytes: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ from footprint.attribution.process_audit import audit_snapshot, captured_heap
 from footprint.elf.image import Image
 from footprint.elf.names import foreign_names
 from footprint.elf.notes import STANDARD_PLACES, DebugSearch
-from footprint.elf.relocations import pages_relocated_alone, relocated_vaddrs
+from footprint.elf.relocations import ordered_vaddrs, pages_relocated_alone
 from footprint.errors import AccessError, FootprintError, Note
 from footprint.members import replace
 from footprint.model.audit import Audit
@@ -305,7 +305,7 @@ class RelocatedVariables:
             for section in contents.sections
             for variable in section.variables
         }
-        return array("Q", sorted(relocated_vaddrs(image))), places
+        return ordered_vaddrs(image), places
 
 
 def with_quick_findings(audit: Audit, files: ElfFiles, images: Dict[str, Image]) -> Audit:
