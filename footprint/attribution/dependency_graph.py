@@ -51,15 +51,21 @@ _LISTS: Final = frozenset({"dl_iterate_phdr", "_r_debug", "_rtld_global", "dladd
 # With these the C library opens modules that are in no table: the databases of nsswitch.conf, and conversions between
 # character sets. Source: nsswitch.conf(5), iconv(1), and the manual of glibc, "Character Set Handling".
 _MODULE_CALLS: Final = (
-    "iconv_open|(get|set|end)(pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(ent|n[a]m|uid|gid|by[a-z0-9]+)(_r)?|getpw"
-    "|getgrouplist|initgroups|innetgr|getaddrinfo(_a)?|getnameinfo|gethostid|ether_(hostton|ntohost)|glob(64)?|wordexp"
-    "|i?ruserok(_af)?|rcmd(_af)?"
+    "ether_hostton ether_ntohost getaddrinfo getaddrinfo_a getgrouplist gethostid getnameinfo getpw glob glob64"
+    " iconv_open initgroups innetgr iruserok iruserok_af rcmd rcmd_af ruserok ruserok_af wordexp"
 )
-_LOCALE_CALLS: Final = re.compile("(set|new)locale|_ZNSt(3__1)?6localeC[12]E.*(PKc|basic_string).*|_ZN.*_byname.*")
+_DATABASE_VERBS: Final = frozenset({"get", "set", "end"})
+_DATABASE_CALLS: Final = lazy_pattern(
+    "(?:get|set|end)(?:pw|gr|sp|sg|host|net|netgr|serv|proto|rpc|alias)(?:ent|n[a]m|uid|gid|by[a-z0-9]+)(?:_r)?"
+)
+_LOCALE_CALLS: Final = frozenset({"setlocale", "newlocale"})
+_CXX_LOCALE_CALLS: Final = lazy_pattern("_ZNSt(3__1)?6localeC[12]E.*(PKc|basic_string).*|_ZN.*_byname.*")
 # In a locale whose character set is neither ASCII nor UTF-8.
 _CONVERTING_CALLS: Final = (
-    "(mb|wc)s?n?r?to(mb|wc)s?|mbr?len|btowc|wctob|f?(get|put)wc(har)?(_unlocked)?|f(get|put)ws|v?f?w(printf|scanf)"
-    "|d?c?n?gettext"
+    "btowc dcgettext dcngettext dgettext dngettext fgetwc fgetwc_unlocked fgetws fputwc fputwc_unlocked fputws"
+    " fwprintf fwscanf gettext getwc getwc_unlocked getwchar getwchar_unlocked mblen mbrlen mbrtowc mbsnrtowcs"
+    " mbsrtowcs mbstowcs mbtowc ngettext putwc putwc_unlocked putwchar putwchar_unlocked vfwprintf vfwscanf vwprintf"
+    " vwscanf wcrtomb wcsnrtombs wcsrtombs wcstombs wctob wctomb wprintf wscanf"
 )
 _CXX_RUNTIME: Final = re.compile(r"lib(stdc\+\+|c\+\+)\.so")
 # They ask which object an address is in, and nothing else.
@@ -276,11 +282,11 @@ class DependencyGraph:
         # The runtime of C++ converts nothing by itself: only in the locale that another object names.
         names_of = {number: symbol.requested.keys() for number, symbol in enumerate(self.bindings.symbols)}
         others = {number: names for number, names in names_of.items() if not self.is_cxx_runtime(number)}
-        has_locale = any(map(_LOCALE_CALLS.fullmatch, chain.from_iterable(others.values())))
-        callers, calls = (names_of, f"{_MODULE_CALLS}|{_CONVERTING_CALLS}") if has_locale else (others, _MODULE_CALLS)
-        is_call = re.compile(calls).fullmatch
-        # Names of C++ begin with an underscore.
-        return tuple([at for at, names in callers.items() if any(is_call(name) for name in names if name[:1] != "_")])
+        has_locale = any(not names.isdisjoint(_LOCALE_CALLS) for names in others.values())
+        has_locale = has_locale or any(map(_CXX_LOCALE_CALLS.fullmatch, chain.from_iterable(others.values())))
+        callers, text = (names_of, f"{_MODULE_CALLS} {_CONVERTING_CALLS}") if has_locale else (others, _MODULE_CALLS)
+        calls = frozenset(text.split())
+        return tuple([at for at, names in callers.items() if not names.isdisjoint(calls) or _has_database_call(names)])
 
     def _importers(self, names: frozenset[str]) -> tuple[int, ...]:
         return tuple([number for number, symbol in enumerate(self.bindings.symbols) if symbol.requested.keys() & names])
@@ -439,6 +445,11 @@ class DependencyGraph:
         """Return the soname of an object, or the last part of its path where it has none."""
         linked = self.objects[number]
         return linked.library.linkage.soname or linked.path.rsplit("/", 1)[-1]
+
+
+def _has_database_call(names: Iterable[str]) -> bool:
+    # Few names begin so: others take no search.
+    return any(_DATABASE_CALLS.fullmatch(name) for name in names if name[:3] in _DATABASE_VERBS)
 
 
 def build_graph(
