@@ -82,7 +82,7 @@ def _kept(graph: DependencyGraph, number: int, pages: set[int]) -> set[int]:
         for provider, places in graph.bindings.providers[number].items()
         if provider != number
         for place in places
-        if symbols.reference_kinds[place].is_defined
+        if symbols.kind(place).is_defined
     }
     areas = symbols.areas(graph.objects[number].library.image, names)
     size = graph.page_bytes

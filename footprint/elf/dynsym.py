@@ -9,13 +9,13 @@ Source: System V ABI, chapter 5 (Hash Table); glibc 2.36, elf/dl-lookup.c, for w
 from array import array
 from collections.abc import Callable, Collection, Container, Sequence
 from functools import cached_property
-from itertools import chain, compress, repeat
+from itertools import chain, compress, count, repeat
 from operator import getitem, ne
 from typing import Final, cast
 
 from footprint.elf import abi
 from footprint.elf.abi import relocation_types
-from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words
+from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic, words, zeros_of
 from footprint.elf.image import Image
 from footprint.elf.relocations import (
     RelocationInfos,
@@ -36,6 +36,8 @@ _CHAIN_BYTES: Final = 1 << 12
 _LookupClass = tuple[bool, bool]
 """Whether a lookup passes over canonical PLT entries, and whether it copies."""
 _PLAIN: Final = False, False
+# In place of the number of a kind: of symbols that the file binds to its own without lookup.
+_HIDDEN: Final = -1
 
 
 class SymbolReference(NamedTuple):
@@ -79,7 +81,8 @@ class DynamicSymbols:
         versions: Its versions.
         count: The number of entries of its table, as far as the loader can know it.
         reference_names: The names of the symbols that its relocations look up.
-        reference_kinds: The kind of each of these references.
+        kind_numbers: The number of the kind of each of these references.
+        kinds: The kinds: any number of references have some ten.
         defined: By name the index of the definition that others can find; the last one where there are several.
         several: By name all definitions in the order of the table, where there are several: one for each version.
         canonical_plt_entries: The symbols of a program that are canonical PLT entries: the address of a function of a
@@ -94,7 +97,8 @@ class DynamicSymbols:
     versions: Versions
     count: int
     reference_names: list[str]
-    reference_kinds: list[ReferenceKind]
+    kind_numbers: list[int]
+    kinds: list[ReferenceKind]
     defined: dict[str, int]
     several: dict[str, tuple[int, ...]]
     canonical_plt_entries: frozenset[int]
@@ -111,7 +115,11 @@ class DynamicSymbols:
 
     def reference(self, place: int) -> SymbolReference:
         """Return the reference with an index, without making the others."""
-        return SymbolReference(self.reference_names[place], *self.reference_kinds[place])
+        return SymbolReference(self.reference_names[place], *self.kind(place))
+
+    def kind(self, place: int) -> ReferenceKind:
+        """Return what the reference with an index has beside its name."""
+        return self.kinds[self.kind_numbers[place]]
 
     @cached_property
     def requested(self) -> dict[str, tuple[int, ...]]:
@@ -128,11 +136,12 @@ class DynamicSymbols:
     @cached_property
     def not_plain(self) -> frozenset[int]:
         """The references that copy, and the protected ones that the file itself defines."""
-        kinds = self.reference_kinds
-        # Any number of references have some ten kinds.
-        kind_by_id = dict(zip(map(id, kinds), kinds, strict=True))
-        chosen = {key for key, kind in kind_by_id.items() if kind.is_copy or (kind.is_protected and kind.is_defined)}
-        return frozenset(compress(range(len(kinds)), map(chosen.__contains__, map(id, kinds))) if chosen else ())
+        return self.places_of(lambda kind: kind.is_copy or (kind.is_protected and kind.is_defined))
+
+    def places_of(self, is_wanted: Callable[[ReferenceKind], bool]) -> frozenset[int]:
+        """Return the indexes of the references of some kinds."""
+        wanted = list(map(is_wanted, self.kinds))
+        return frozenset(compress(count(), map(wanted.__getitem__, self.kind_numbers)) if any(wanted) else ())
 
     def version_of(self, name: str) -> Version | None:
         """Return the version of a definition; None where it has none, or there is no such definition."""
@@ -145,7 +154,9 @@ class DynamicSymbols:
     def none(cls) -> "DynamicSymbols":
         """Return the answer for a file without dynamic symbols."""
         nothing = frozenset[int]()
-        return cls(Versions(None, {}, ()), 0, [], [], {}, {}, nothing, frozenset(), nothing, nothing, None, array("Q"))
+        return cls(
+            Versions(None, {}, ()), 0, [], [], [], {}, {}, nothing, frozenset(), nothing, nothing, None, array("Q")
+        )
 
     def vaddrs(self, image: Image) -> frozenset[int]:
         """Return the vaddrs of the definitions that others can find; the last one where a name has several."""
@@ -183,9 +194,11 @@ def read_dynamic_symbols(image: Image) -> DynamicSymbols:
     if gotsym := dynamic.get(abi.DT_MIPS_GOTSYM) if image.machine == abi.EM_MIPS else None:
         # On MIPS the loader looks up each symbol that has an entry in the GOT, without any relocation.
         lookups.setdefault(_PLAIN, set()).update(range(gotsym, count))
-    asked, kinds, looked_up = _references(table, names, lookups, versions)
+    asked, kind_numbers, kinds, looked_up = _references(table, names, lookups, versions)
     definitions = _definitions(table, names, first_found, past_found)
-    return DynamicSymbols(versions, count, asked, kinds, *definitions, all_types, jump_types, infos, looked_up)
+    return DynamicSymbols(
+        versions, count, asked, kind_numbers, kinds, *definitions, all_types, jump_types, infos, looked_up
+    )
 
 
 def dynamic_names(image: Image, symbols: Collection[int]) -> dict[int, str]:
@@ -285,28 +298,29 @@ def _reference_kind(image: Image, word: int, version: Version | None, lookup: "_
 
 def _references(
     table: SymbolTable, names: Sequence[str | None], lookups: "dict[_LookupClass, set[int]]", versions: Versions
-) -> "tuple[list[str], list[ReferenceKind], array[int]]":
-    """Return the names and kinds of the references of a file, in the order of their symbols, and the symbols."""
-    by_symbol, symbols, kinds = versions.by_symbol, list[int](), list[ReferenceKind | None]()
-    by_index = versions.by_index if by_symbol else {}
+) -> "tuple[list[str], list[int], list[ReferenceKind], array[int]]":
+    """Return the names of the references in the order of their symbols, the kind numbers, all kinds, and symbols."""
+    by_symbol, symbols, kinds, numbers = versions.by_symbol, list[int](), list[ReferenceKind](), list[int]()
+    by_index, has_hidden = versions.by_index if by_symbol else {}, False
     for lookup, looked_up in sorted((lookup, sorted(of_class)) for lookup, of_class in lookups.items()):
         words = map(getitem, repeat(table.kinds), looked_up)
         entries = map(getitem, repeat(by_symbol), looked_up) if by_symbol else repeat(0)
-        # Any number of references have some ten kinds.
-        keys = list(zip(words, entries, strict=False))
-        kind_of = {
-            (word, entry): _reference_kind(table.image, word, by_index.get(entry & VERSION_INDEX), lookup)
-            for word, entry in set(keys)
-        }
-        kinds += map(kind_of.__getitem__, keys)
+        keys, number_of = list(zip(words, entries, strict=False)), dict[tuple[int, int], int]()
+        for word, entry in set(keys):
+            kind = _reference_kind(table.image, word, by_index.get(entry & VERSION_INDEX), lookup)
+            number_of[word, entry] = len(kinds) if kind else _HIDDEN
+            kinds += [kind] if kind else []
+            has_hidden |= not kind
+        numbers += map(number_of.__getitem__, keys)
         symbols += looked_up
     if len(lookups) > 1:
         order = sorted(range(len(symbols)), key=symbols.__getitem__)
-        symbols, kinds = list(map(symbols.__getitem__, order)), list(map(kinds.__getitem__, order))
-    if None in kinds:
-        symbols = list(compress(symbols, kinds))
+        symbols, numbers = list(map(symbols.__getitem__, order)), list(map(numbers.__getitem__, order))
+    if has_hidden:
+        symbols = [symbol for symbol, number in zip(symbols, numbers, strict=True) if number != _HIDDEN]
+        numbers = [number for number in numbers if number != _HIDDEN]
     asked = _with_names(table, list(map(names.__getitem__, symbols)), symbols)
-    return asked, list(filter(None, kinds)), array("Q", symbols)
+    return asked, numbers, kinds, array("Q", symbols)
 
 
 def _definitions(
@@ -319,12 +333,12 @@ def _definitions(
     bound = {kind: fields for kind, fields in all_kinds.items() if _is_bound(table.image, *fields)}
     canonical = {kind for kind, (_, _, section) in bound.items() if section == abi.SHN_UNDEF}
     unique = {kind for kind, (info, _, _) in bound.items() if info >> 4 == abi.STB_GNU_UNIQUE}
-    vaddrs, count = table.vaddrs[first:past], past - first
+    vaddrs = table.vaddrs[first:past]
     indexes, chosen = list(range(first, past)), names[first:past]
-    is_chosen = bytearray(map(bound.__contains__, kinds)) if len(bound) < len(all_kinds) else bytearray(b"\1" * count)
-    at = -1
-    for _ in range(vaddrs.count(0)):
-        at = vaddrs.index(0, at + 1)
+    is_chosen = (
+        bytearray(map(bound.__contains__, kinds)) if len(bound) < len(all_kinds) else bytearray(b"\1" * len(vaddrs))
+    )
+    for at in zeros_of(vaddrs):
         info, _, section_index = all_kinds[kinds[at]]
         is_chosen[at] &= section_index == abi.SHN_ABS or info & 15 == abi.STT_TLS
     if 0 in is_chosen:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, repeat
-from operator import attrgetter, getitem, ne
+from operator import getitem, ne
 from typing import Final
 
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference, read_dynamic_symbols
@@ -234,8 +234,7 @@ class _Object:
         cached = self._bound.get(key)
         if cached is not None:
             return cached
-        kinds = self.symbols.reference_kinds
-        left = set(range(len(kinds)))
+        left = set(range(len(self.symbols.reference_names)))
         bindings = []
         own_references = self._bound_to_itself
         if own_references and answering and answering[0][0].symbols.canonical_plt_entries:
@@ -251,7 +250,7 @@ class _Object:
                 else:
                     bindings.append((provider, places))
                 left -= places
-        bound = bindings, frozenset([place for place in left if not kinds[place].is_weak])
+        bound = bindings, frozenset([place for place in left if not self.symbols.kind(place).is_weak])
         if all(bound_object._is_kept for bound_object in key):  # noqa: SLF001 # of its own kind
             self._bound[key] = bound
         return bound
@@ -261,18 +260,16 @@ class _Object:
         """The references that bind to the file itself whatever the scope (protected symbols); none with musl."""
         if not self._has_versions:
             return _NOTHING
-        kinds = self.symbols.reference_kinds
-        protected = compress(range(len(kinds)), map(attrgetter("is_protected"), kinds))
-        return frozenset([place for place in protected if kinds[place].is_defined])
+        return self.symbols.places_of(lambda kind: kind.is_protected and kind.is_defined)
 
     def _canonical_in_program(self, answering: "Sequence[tuple[_Object, frozenset[int]]]") -> frozenset[int]:
         """Return the references to its own functions whose address is a canonical PLT entry of the program."""
         (program, answer), *others = answering
-        names, kinds, offered = self.symbols.reference_names, self.symbols.reference_kinds, program.symbols
+        names, offered = self.symbols.reference_names, program.symbols
         places = {
             place
             for place in self._bound_to_itself & answer
-            if not kinds[place].is_call and offered.defined[names[place]] in offered.canonical_plt_entries
+            if not self.symbols.kind(place).is_call and offered.defined[names[place]] in offered.canonical_plt_entries
         }
         for provider, answered in others:
             if provider is self:
@@ -317,7 +314,8 @@ class _Object:
     @cached_property
     def _wanted_versions(self) -> list[str | None]:
         """By reference the name of the version that it asks for."""
-        return [kind.version and kind.version.name for kind in self.symbols.reference_kinds]
+        names = [kind.version and kind.version.name for kind in self.symbols.kinds]
+        return list(map(names.__getitem__, self.symbols.kind_numbers))
 
     def _is_answered(self, place: int, provider: "_Object") -> bool:
         reference = self.symbols.reference(place)

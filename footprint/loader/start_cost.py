@@ -7,11 +7,11 @@ Source: glibc 2.36, elf/dl-load.c (open_path), elf/dl-reloc.c (resolve_map), elf
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate, chain, compress, count, islice
-from operator import eq, ne
+from itertools import accumulate, compress, count, groupby, islice
+from operator import contains, itemgetter, ne
 from typing import Annotated, Final
 
 from footprint.elf import abi
@@ -271,7 +271,7 @@ def _lookups(
     # What nobody defines is asked of all.
     left = table.places.difference(*bindings.providers[user].values())
     left_count = sum([1 + table.again[place] for place in left])
-    copied_count = sum([1 + table.again[place] for place in left if symbols.reference_kinds[place].is_copy])
+    copied_count = sum([1 + table.again[place] for place in left if symbols.kind(place).is_copy])
     asked_count += (count + is_symbolic) * left_count - copied_count
     lookup_ends[count - 1] += left_count
     lookup_ends[0] -= copied_count
@@ -281,8 +281,8 @@ def _lookups(
 
 def _use_count(place: int, table: "_Table", symbols: DynamicSymbols) -> int:
     """Return how often the relocations of a file use a reference."""
-    keys = {place, symbols.looked_up[place]}
-    return sum([numbers.count(key) for numbers, places in table.uses for key in keys if places.get(key) == place])
+    lookup, symbol = symbols.kind(place)[1:3], symbols.looked_up[place]
+    return sum([numbers.count(symbol) for of_uses, numbers in table.uses if of_uses == lookup])
 
 
 def _special(user: int, provider: int, places: frozenset[int], bindings: Bindings) -> frozenset[int]:
@@ -320,22 +320,28 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int
 # --- relocations ------------------------------------------------------------------------------------------------------
 
 
+_Lookup = tuple[bool, bool]
+"""Whether a lookup is for a call, and whether it copies: see `SymbolReference`."""
+_Uses = list[tuple[_Lookup, list[int]]]
+"""The symbols that relocations look up, in their order, and how."""
+
+
 class _Table(NamedTuple):
     """The relocations of a file: their numbers by kind, and how often each reference is used and looked up.
 
     Attributes:
         counts: Their numbers by kind.
-        uses: By table the symbols that it asks for, and the places of their references.
-        use_count: How often they ask for one.
+        uses: The symbols that they ask for.
+        use_count: How often they ask for one that is looked up.
         places: The references that are looked up.
         again: How often more than once.
         jump_count: The entries of DT_JMPREL.
     """
 
     counts: tuple[int, int, int, int, int]
-    uses: list[tuple[list[int], dict[int, int]]]
+    uses: _Uses
     use_count: int
-    places: set[int]
+    places: frozenset[int]
     again: Counter[int]
     jump_count: int
 
@@ -351,8 +357,7 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     kinds: Counter[int] = Counter()
     for info, alike_count in infos.alike.items():
         kinds[symbol_and_type(image, info)[1]] += alike_count
-    places_of = _place_finder(symbols)
-    uses: list[tuple[list[int], dict[int, int]]] = []
+    uses: _Uses = []
 
     def add(table: "array[int]", *, is_lazy: bool) -> None:
         numbers, kinds_of = symbols_and_types(image, table)
@@ -361,17 +366,18 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
         asking = (present.keys() & types.tls if is_lazy else present.keys()) - without_symbol
         if not asking:
             return
-        find = {kind: places_of(kind in calls, kind in types.copy) for kind in asking}
-        places = find[max(asking, key=present.__getitem__)]
-        others = {kind for kind in asking if find[kind] is not places}
-        # What has no symbol has the number 0, which is no reference: most tables look up all others in one way.
-        others_asked = compress(numbers, map(others.__contains__, kinds_of)) if others else ()
-        if not is_lazy and abi.R_NONE not in present and not any(others_asked):
-            uses.append((numbers.tolist(), places))
-            return
-        used = [find[kind].get(number) for number, kind in zip(numbers, kinds_of, strict=True) if kind in find]
-        listed = [place for place in used if place is not None]
-        uses.append((listed, {place: place for place in listed}))
+        lookups = {kind: (kind in calls, kind in types.copy) for kind in asking}
+        usual = lookups[max(asking, key=present.__getitem__)]
+        # Most tables look up all symbols in one way.
+        others = {kind for kind in present if lookups.get(kind) != usual}
+        parts: Iterable[tuple[_Lookup | None, Iterable[int]]] = ((usual, numbers),)
+        if others and any(compress(numbers, map(others.__contains__, kinds_of))):
+            pairs = zip(map(lookups.get, kinds_of), numbers, strict=True)
+            parts = [(lookup, [pair[1] for pair in group]) for lookup, group in groupby(pairs, itemgetter(0))]
+        for lookup, part in parts:
+            # What has no symbol has the number 0.
+            if lookup and (used := list(filter(None, part))):
+                uses.append((lookup, used))
 
     for table in infos.main:
         add(table, is_lazy=False)
@@ -386,47 +392,29 @@ def _read_table(image: Image, symbols: DynamicSymbols, *, binds_now: bool) -> _T
     ]
     symbolic = kinds.total() - relative - copy - irelative - kinds[abi.R_NONE]
     counts = relative, relr_count(dynamic), symbolic, copy, irelative
-    return _Table(counts, uses, *_looked_up(uses), jump_count)
+    return _Table(counts, uses, *_looked_up(uses, symbols), jump_count)
 
 
-def _looked_up(uses: "list[tuple[list[int], dict[int, int]]]") -> tuple[int, set[int], Counter[int]]:
+def _looked_up(uses: _Uses, symbols: DynamicSymbols) -> tuple[int, frozenset[int], Counter[int]]:
     """Return how often references are used, which are looked up, and how often more than once: not twice in a row."""
-    use_count, last, looked_up, again = 0, -1, set[int](), Counter[int]()
-    for numbers, places in uses:
-        distinct = set(numbers)
-        used = numbers
-        if absent := distinct.difference(places):
-            distinct -= absent
-            used = [number for number in numbers if number not in absent]
-        if not used:
-            continue
-        use_count += len(used)
-        # In nearly all tables the relocations of a symbol are together.
-        if len(distinct) < len(used):
-            is_change = list(map(ne, islice(used, 1, None), used))
-            if is_change.count(True) >= len(distinct):
-                changes = Counter(compress(used, chain((True,), is_change)))
-                again.update({places[number]: times - 1 for number, times in changes.items()})
-        references = set(map(places.__getitem__, distinct))
-        again.update(looked_up & references)
-        again[last] -= places[used[0]] == last
-        looked_up |= references
-        last = places[used[-1]]
-    return use_count, looked_up, +again
-
-
-def _place_finder(symbols: DynamicSymbols) -> "Callable[[bool, bool], dict[int, int]]":
-    """Return what has the places of the references by symbol, for calls or others, which copy or not."""
-    looked_up = symbols.looked_up.tolist()
-    places = dict(zip(looked_up, count(), strict=False))
-    if len(places) == len(looked_up):
-        return lambda _is_call, _is_copy: places
-    # A few symbols have several references, for lookups of different kinds, one behind the other.
-    earlier: dict[tuple[bool, bool], dict[int, int]] = defaultdict(dict)
-    for at in compress(count(), map(eq, looked_up, islice(looked_up, 1, None))):
-        earlier[symbols.reference_kinds[at][1:3]][looked_up[at]] = at
-    of_lookup = {lookup: places | chosen for lookup, chosen in earlier.items()}
-    return lambda is_call, is_copy: of_lookup.get((is_call, is_copy), places)
+    by_lookup: dict[_Lookup, set[int]] = {lookup: set() for lookup, _ in uses}
+    run_count, last = 0, (False, False, 0)
+    for lookup, numbers in uses:
+        by_lookup[lookup].update(numbers)
+        run_count += sum(map(ne, islice(numbers, 1, None), numbers)) + ((*lookup, numbers[0]) != last)
+        last = *lookup, numbers[-1]
+    symbols_by_kind = [by_lookup.get(kind[1:3], set()) for kind in symbols.kinds]
+    is_used = map(contains, map(symbols_by_kind.__getitem__, symbols.kind_numbers), symbols.looked_up)
+    places = frozenset(compress(count(), is_used))
+    if len(places) == sum(map(len, by_lookup.values())) == run_count:
+        # In nearly all files the relocations of a reference are together.
+        return sum([len(numbers) for _, numbers in uses]), places, Counter()
+    # Of a symbol without reference, the file binds to its own definition.
+    place_of = {(symbols.kind(place)[1:3], symbols.looked_up[place]): place for place in places}
+    places_in_turn = [place_of.get((lookup, number)) for lookup, numbers in uses for number in numbers]
+    used = [place for place in places_in_turn if place is not None]
+    runs = Counter([place for place, _ in groupby(used)])
+    return len(used), places, Counter({place: times - 1 for place, times in runs.items() if times > 1})
 
 
 def _table_page_count(image: Image, symbol_count: int) -> int:

@@ -55,7 +55,7 @@ def _finding(graph: DependencyGraph, number: int, lookup_count: int, asked_count
         symbols.reference_names[place]: other
         for other in sorted(answers.keys() - {number} if not is_cxx else ())
         for place in answers[other]
-        if symbols.reference_kinds[place].is_defined
+        if symbols.kind(place).is_defined
     }
     if is_cxx:
         reasons.append("C++ needs one definition of a type or inline function in the process, which -Bsymbolic breaks")

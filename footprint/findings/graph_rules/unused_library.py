@@ -325,7 +325,7 @@ def _soft(graph: DependencyGraph, unused: frozenset[UnusedNeed]) -> list[Finding
             if not places or (user, provider) in unused or not _is_judged(graph, provider):
                 continue
             symbols, gone = graph.bindings.symbols[user], frozenset({provider})
-            is_optional = all(symbols.reference_kinds[place].is_weak for place in places)
+            is_optional = all(symbols.kind(place).is_weak for place in places)
             if not is_optional and not all(graph.bindings.has_other(symbols.reference(at), gone) for at in places):
                 continue
             leaving = _leaving_alone(graph, provider, frozenset({UnusedNeed(user, provider)}))
