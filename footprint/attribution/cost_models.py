@@ -325,7 +325,6 @@ def _thread_terms(
     before = sum(cost.size_bytes for cost in costs(status, mapping_count))
     one_more = status._replace(thread_count=threads + 1)
     after = sum(cost.size_bytes for cost in costs(one_more, mapping_count + _MAPPINGS_A_THREAD))
-    process_bytes = (totals.private.bytes or 0) + totals.of_which.own_shared_bytes + before
     terms = []
     if others and stacks_bytes:
         terms.append(
@@ -341,5 +340,5 @@ def _thread_terms(
     table = ("page tables of a thread", table_bytes // others, Evidence.DERIVED) if others and table_bytes else None
     terms.append(_per_unit(*(table or ("page tables of a thread (assumed)", _ASSUMED_TABLE_BYTES, Evidence.ESTIMATED))))
     terms.append(_per_unit("kernel stack and objects of a thread", after - before, Evidence.ESTIMATED))
-    terms.append(_once("the process as it is", process_bytes, totals.per_process.evidence))
+    terms.append(_once("the process as it is", totals.per_process.bytes or 0, totals.per_process.evidence))
     return terms

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent, how_many_fit
-from footprint.attribution.kernel import KernelConstants, kernel_costs
-from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
+from footprint.attribution.kernel import KernelConstants, kernel_costs, with_index
+from footprint.attribution.memory_files import charge_files, count_with_files, indexed_bytes, own_shared_bytes
 from footprint.attribution.owned_range import count_each
 from footprint.attribution.process_audit import total_up
 from footprint.errors import UsageError
@@ -63,7 +63,8 @@ def fork_parent(child: Snapshot, parent: Snapshot, constants: KernelConstants) -
     mappings, (counts, charges) = parent.memory.mappings, count_with_files(parent)
     timer_count = parent.kernel_holdings.timer_count
     kernel = kernel_costs(parent.status, len(mappings), constants, mappings, parent.open_files or (), timer_count)
-    return ForkParent(parent.pid, total_up(parent.memory, counts, kernel, charges), reasons)
+    spent = with_index(kernel, indexed_bytes(charges), parent.page_bytes, constants)
+    return ForkParent(parent.pid, total_up(parent.memory, counts, spent, charges), reasons)
 
 
 class Channel(NamedTuple):

@@ -233,7 +233,12 @@ _KINDS: Final = (
         ("[kernel objects]", "[open descriptors]"),
         "sizes of objects are estimated; what belongs to no process, such as sockets that wait to be closed",
     ),
-    _Kind("cached names and inodes", "slab_reclaimable", (), "of files; the kernel drops them when it needs memory"),
+    _Kind(
+        "cached names and inodes",
+        "slab_reclaimable",
+        ("[index of shared memory]",),
+        "of files; the kernel drops them when it needs memory",
+    ),
     _Kind("memory of each processor", "percpu", (), "counters of the group and its processes, one for each CPU"),
     _Kind("large tables", "vmalloc", (), "allocated by vmalloc, such as filters and programs of BPF"),
     _Kind("page tables of devices", "sec_pagetables", (), "of virtual machines and IOMMUs"),

@@ -43,6 +43,7 @@ class KernelConstants(NamedTuple):
             was not measured.
         notes: What was odd about getting them.
         timer_bytes: A POSIX timer.
+        index_node_bytes: A node of the index of a file in memory.
     """
 
     stack_bytes: int
@@ -56,6 +57,7 @@ class KernelConstants(NamedTuple):
     open_file_bytes: Dict[str, int] = MappingProxyType({})
     notes: tuple[Note, ...] = ()
     timer_bytes: int = 392
+    index_node_bytes: int = 592
 
     @property
     def usual_mapping_bytes(self) -> int:
@@ -84,6 +86,7 @@ class ObjectSizes(NamedTuple):
     cred: int
     vma_lock: int = 0
     posix_timers_cache: int = 384
+    radix_tree_node: int = 584
 
 
 _OF_6_1: Final = ObjectSizes(
@@ -171,6 +174,7 @@ def built_in_constants(
         evidence=Evidence.ESTIMATED,
         origin=origin,
         timer_bytes=_charged_bytes(sizes.posix_timers_cache),
+        index_node_bytes=_charged_bytes(sizes.radix_tree_node),
     )
 
 
@@ -222,6 +226,7 @@ _WATCH_BYTES: Final = {OpenFileKind.EPOLL: 238, OpenFileKind.INOTIFY: 86}
 # The table of up to 64 descriptors is part of a process; a larger one has a pointer and two bits for each (fs/file.c).
 _EMBEDDED_SLOTS: Final = 64
 _SLOT_BYTES: Final = 8.25
+_INDEX_PLACES: Final = 64
 
 
 class KernelCost(NamedTuple):
@@ -284,6 +289,33 @@ def kernel_costs(
     )
     timers = KernelCost("[POSIX timers]", timer_count * constants.timer_bytes, constants.evidence)
     return (*costs, *((timers,) if timer_count else ()), *_open_file_costs(open_files, constants))
+
+
+def index_bytes(size_bytes: int, page_bytes: int, constants: KernelConstants = BUILT_IN) -> int:
+    """Compute what the kernel spends on the index of files in memory, by which it finds their pages.
+
+    A node of this tree has 64 places, for pages or for nodes of the level below (include/linux/xarray.h); it is charged
+    to the same control group as the pages. Files with holes have more of them; one page needs none.
+
+    Args:
+        size_bytes: What the files hold in small pages.
+        page_bytes: The size of a page.
+        constants: What a node costs.
+    """
+    node_count, entry_count = 0, size_bytes // page_bytes
+    while entry_count > 1:
+        entry_count = -(-entry_count // _INDEX_PLACES)
+        node_count += entry_count
+    return node_count * constants.index_node_bytes
+
+
+def with_index(
+    kernel: Sequence[KernelCost], size_bytes: int, page_bytes: int, constants: KernelConstants
+) -> Sequence[KernelCost]:
+    """Add the index of the files in memory of a process to the parts of its kernel's cost, where these are known."""
+    if not kernel or not (cost_bytes := index_bytes(size_bytes, page_bytes, constants)):
+        return kernel
+    return (*kernel, KernelCost("[index of shared memory]", cost_bytes, Evidence.ESTIMATED))
 
 
 def uncounted_notes(holdings: Sequence[KernelHoldings], source: str) -> list[Note]:

@@ -190,6 +190,12 @@ def own_shared_bytes(charges: Iterable[ChargedFile]) -> int:
     return sum([charge.cost.own_bytes for charge in charges])
 
 
+def indexed_bytes(charges: Iterable[ChargedFile]) -> int:
+    """Add up what of the files that belong to the processes lies in small pages, each with a place in an index."""
+    files = [(charge.cost.own_bytes, charge.file) for charge in charges if not charge.file.is_kernel_buffer]
+    return sum([max(0, own_bytes - file.huge_bytes) for own_bytes, file in files])
+
+
 def count_with_files(
     snapshot: Snapshot, kinds: CountsByKind | None = None
 ) -> tuple[list[MappingCounts], tuple[ChargedFile, ...]]:

@@ -6,10 +6,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from footprint.attribution.cost_models import Costs, ForkParent, project_process
-from footprint.attribution.kernel import BUILT_IN, KernelConstants, KernelCost, kernel_costs, uncounted_notes
+from footprint.attribution.kernel import (
+    BUILT_IN,
+    KernelConstants,
+    KernelCost,
+    kernel_costs,
+    uncounted_notes,
+    with_index,
+)
 from footprint.attribution.layout import ARENAS, THREAD_STACKS, lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
-from footprint.attribution.memory_files import ChargedFile, count_with_files, file_notes, own_shared_bytes
+from footprint.attribution.memory_files import (
+    ChargedFile,
+    count_with_files,
+    file_notes,
+    indexed_bytes,
+    own_shared_bytes,
+)
 from footprint.attribution.owned_range import MappingCounts, OwnedRange, clip, private_swap
 from footprint.elf.image import Image
 from footprint.errors import InputError, Note
@@ -136,7 +149,7 @@ def audit_snapshot(  # noqa: PLR0913 # keyword-only
     counted, charges = count_with_files(snapshot, known_rows.counts if known_rows else None)
     parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stacks), threads, heap)
     costs = _costs_of(snapshot, constants)
-    kernel = costs(snapshot.status, len(memory.mappings))
+    kernel = _with_index(costs(snapshot.status, len(memory.mappings)), snapshot, charges, constants)
     rows = ledger_rows(
         parts, counted, snapshot.pages, files, snapshot.page_bytes, kernel, cache=known_rows, heap=heap, charges=charges
     )
@@ -193,6 +206,12 @@ def _costs_of(snapshot: Snapshot, constants: KernelConstants) -> Costs:
         open_files=snapshot.open_files or (),
         timer_count=snapshot.kernel_holdings.timer_count,
     )
+
+
+def _with_index(
+    kernel: Sequence[KernelCost], snapshot: Snapshot, charges: Sequence[ChargedFile], constants: KernelConstants
+) -> Sequence[KernelCost]:
+    return with_index(kernel, indexed_bytes(charges), snapshot.page_bytes, constants)
 
 
 def _thread_table_bytes(parts: Sequence[OwnedRange], snapshot: Snapshot) -> int:

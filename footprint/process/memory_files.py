@@ -111,6 +111,11 @@ class MemoryFile(NamedTuple):
         return sum([most_bytes for _, most_bytes in self._parts()])
 
     @property
+    def huge_bytes(self) -> int:
+        """The part of it that is mapped by huge pages, as the mapping with the most of them has it."""
+        return max([mapping.counters.get("ShmemPmdMapped") or 0 for mapping in self.mappings], default=0)
+
+    @property
     def extent_bytes(self) -> int:
         """The size of the parts of it that are mapped."""
         return sum([size_bytes for size_bytes, _ in self._parts()])

@@ -10,8 +10,10 @@ from footprint.attribution.kernel import (
     ObjectSizes,
     built_in_constants,
     count_objects,
+    index_bytes,
     kernel_costs,
     uncounted_notes,
+    with_index,
 )
 from footprint.model.row import Evidence
 from footprint.process.descriptions import (
@@ -324,6 +326,22 @@ def oldest() -> str:
 def test_timers_are_a_part_of_their_own_at_the_size_of_their_slab_cache() -> None:
     *_, cost = kernel_costs(status_of(1, 0), 0, timer_count=2000)
     assert cost == KernelCost("[POSIX timers]", 2000 * (384 + 8), Evidence.ESTIMATED)
+
+
+@pytest.mark.parametrize(
+    ("page_count", "node_count"),
+    [(0, 0), (1, 0), (2, 1), (64, 1), (65, 2 + 1), (65_536, 1_024 + 16 + 1)],
+)
+def test_the_index_of_a_file_in_memory_is_a_tree_of_nodes_with_64_places(page_count: int, node_count: int) -> None:
+    assert index_bytes(page_count * 4_096, 4_096) == node_count * (584 + 8)
+
+
+def test_an_index_is_a_part_of_its_own_and_unknown_where_the_others_are() -> None:
+    costs = kernel_costs(status_of(1, 0), 0)
+    *others, cost = with_index(costs, 256 << 10, 4_096, BUILT_IN)
+    assert (tuple(others), cost) == (costs, KernelCost("[index of shared memory]", 592, Evidence.ESTIMATED))
+    assert with_index(costs, 4_096, 4_096, BUILT_IN) == costs
+    assert with_index((), 256 << 10, 4_096, BUILT_IN) == ()
 
 
 def test_a_bpf_map_costs_what_its_fdinfo_tells() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from footprint.attribution.kernel import KernelConstants, kernel_costs, open_file_bytes
+from footprint.attribution.kernel import KernelConstants, index_bytes, kernel_costs, open_file_bytes
 from footprint.attribution.memory_files import charge_files
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name, held_bytes, read_own_open_files
@@ -206,6 +206,7 @@ class TickCosts:
         read_open_files: Callable[[Sequence[int]], Mapping[int, Sequence[OpenFile]]] = read_own_open_files,
     ) -> None:
         self._constants = constants
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._read_open_files = read_open_files
         self._prices: dict[int, KernelPrices] = {}
         self._files = TickFiles()
@@ -289,6 +290,7 @@ class TickCosts:
         constants = self._constants
         object_bytes = prices.object_bytes + (counters.thread_count - prices.thread_count) * constants.thread_bytes
         object_bytes += (counters.mapping_count - prices.mapping_count) * constants.usual_mapping_bytes
+        object_bytes += index_bytes(files_bytes, self._page_bytes, constants)
         each_bytes = prices.descriptor_bytes // prices.open_count if prices.open_count else _USUAL_DESCRIPTOR_BYTES
         more_count = counters.descriptor_count - (prices.descriptor_count or 0)
         return counters._replace(
