@@ -1,10 +1,11 @@
 """The types of plain data, and how their attributes stand in JSON: `footprint.json.codec` reads what is said there.
 
-To make a `typing.NamedTuple` compiles its constructor: 650,000 instructions. An audit makes 140 types, and many of them
-have no value, so modules that every command imports take the `NamedTuple` of this one: it compiles a constructor for
-the first value. Type checkers see that of `typing`. A frozen dataclass costs 3,000,000 instructions, and the import of
-`dataclasses` 26,000,000: `dataclass` of this module makes types without either. An audit of gdb does not need 68 of the
-patterns in its modules, which cost 44,000,000: `lazy_pattern` compiles one when it is first used.
+To make a `typing.NamedTuple` compiles its constructor: 650,000 instructions. An audit makes 140 types, and most of them
+have few values, so modules that every command imports take the `NamedTuple` of this one: it compiles a constructor for
+the 17th value, for 170,000, as much as 30 values cost without one. Type checkers see that of `typing`. A frozen
+dataclass costs 3,000,000 instructions, and the import of `dataclasses` 26,000,000: `dataclass` of this module makes
+types without either. An audit of gdb does not need 68 of the patterns in its modules, which cost 44,000,000:
+`lazy_pattern` compiles one when it is first used.
 
 A type whose values are written as JSON is a NamedTuple or a frozen dataclass. Each of its fields is a member of the
 JSON object, and the text under "Attributes:" describes it. What the annotation cannot say is one of these marks in
@@ -26,15 +27,33 @@ if TYPE_CHECKING or sys.implementation.name != "cpython" or sys.version_info >= 
 else:
     from _collections import _tuplegetter
 
+    _FEW_VALUES: Final = 16
+    _value_counts: dict[type, int] = {}
+
     class _Tuple(tuple):
         """What all types have in common; their fields stand in `_fields`, the first of which have no default."""
 
         __slots__ = ()
 
         def __new__(cls, /, *values: object, **named: object) -> Self:
-            names = ", ".join(cls._fields)
+            fields, defaults, count = cls._fields, cls._field_defaults, _value_counts.get(cls, 0)
+            if count < _FEW_VALUES:
+                _value_counts[cls] = count + 1
+                if not named and len(values) == len(fields):
+                    return tuple.__new__(cls, values)
+                every, unknown_count = list(values), len(named)
+                for field in fields[len(values) :]:
+                    if field in named:
+                        every.append(named[field])
+                        unknown_count -= 1
+                    elif field in defaults:
+                        every.append(defaults[field])
+                if len(every) == len(fields) and not unknown_count:
+                    return tuple.__new__(cls, every)
+            # Also for wrong values, which it refuses.
+            names = ", ".join(fields)
             make = eval(f"lambda _cls, {names}: _new(_cls, ({names},))", {"_new": tuple.__new__})  # noqa: S307 # names
-            make.__defaults__ = tuple(cls._field_defaults.values())
+            make.__defaults__ = tuple(defaults.values())
             make.__qualname__ = f"{cls.__name__}.__new__"
             cls.__new__ = make
             return make(cls, *values, **named)
