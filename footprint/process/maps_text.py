@@ -38,6 +38,7 @@ _MOST_SHARED: Final = 4096
 _MOST_UNKNOWN_LINES: Final = 1 << 16
 _MOST_UNKNOWN_OF_EACH: Final = 16  # a future kernel may print lines of a new form in each of very many mappings
 _MOST_KEYS: Final = 256
+_MOST_DIGITS: Final = 20
 _CHUNK_BYTES: Final = 1 << 20
 _MOST_BLOCK_BYTES: Final = 4 << 20  # a header and its counters are less than 10 KiB
 
@@ -195,20 +196,38 @@ class BlockCache:
                 self._bodies[block[4]] = (mapping.counters, mapping.vm_flags)
 
 
+_Block = tuple[Sequence[bytes], tuple[int, ...], bytes, int]
+"""The fields of a header, the bytes of each key, the flags, and where the block ends."""
+
+
 class _Shape:
-    """The keys of a block in their order, with a pattern that reads such a block at once."""
+    """The keys of a block in their order, with a pattern that reads the lines of such a block at once."""
 
     def __init__(self, keys: tuple[bytes, ...], *, has_flags: bool) -> None:
         self.keys = {key.decode("ascii"): place for place, key in enumerate(keys)}
-        lines = [re.escape(key) + rb":[ \t]+([0-9]{1,20}(?: kB)?)\n" for key in keys]
+        # To compile the form of an amount for each line costs more than the pattern: `_Amounts` checks it.
+        lines = [re.escape(key) + rb":(.+)\n" for key in keys]
         flags = rb"VmFlags:([^\n]*)\n" if has_flags else b""
         self.has_flags = has_flags
-        self._pattern = _HEADER + _NAME + b"".join(lines) + flags + _BLOCK_END
+        self._pattern = b"".join(lines) + flags + _BLOCK_END
 
     @cached_property
-    def match(self) -> Callable[..., re.Match[bytes] | None]:
+    def _match(self) -> Callable[..., re.Match[bytes] | None]:
         # Compiled for the second block only: compiling takes longer than reading the one block of smaps_rollup.
         return re.compile(self._pattern).match
+
+    def block_at(self, text: bytes, position: int, amounts: "_Amounts") -> _Block | None:
+        """Read the block that begins at a position; None where it has another shape."""
+        header = _HEADER_LINES.match(text, position)
+        lines = self._match(text, header.end()) if header else None
+        if header is None or lines is None:
+            return None
+        values = lines.groups()
+        try:
+            counted = tuple(map(amounts.__getitem__, values[: len(self.keys)]))
+        except ValueError:
+            return None
+        return header.groups(), counted, values[-1] if self.has_flags else b"", lines.end()
 
 
 class _SeenCounters(dict[tuple[int, ...], Counters]):
@@ -229,10 +248,13 @@ _recent_shapes: deque[_Shape] = deque(maxlen=4)
 
 
 class _Amounts(dict[bytes, int]):
-    """The bytes of each printed amount. Amounts repeat often: each one is parsed and stored once."""
+    """The bytes of each printed amount behind its blanks. Amounts repeat often: each one is parsed and stored once."""
 
     def __missing__(self, text: bytes) -> int:
-        amount = int(text[:-3]) * 1024 if text.endswith(b" kB") else int(text)
+        number = text.lstrip(b" \t").removesuffix(b" kB")
+        if not (text.startswith((b" ", b"\t")) and number.isdigit() and len(number) <= _MOST_DIGITS):
+            raise ValueError(text)
+        amount = int(number) * 1024 if text.endswith(b" kB") else int(number)
         if len(self) < 1 << 16:
             self[text] = amount
         return amount
@@ -273,21 +295,20 @@ class _Reader:
             position = self._cache.read(text, position, self._mappings)
             if position == len(text):
                 break
-            block = shape.match(text, position) if shape else None
+            block = shape.block_at(text, position, self._amounts) if shape else None
             if shape is None or block is None:
-                shape = next((form for form in self._shapes if form.match(text, position)), None)
+                shape = next((form for form in self._shapes if form.block_at(text, position, self._amounts)), None)
                 if shape is None:
                     position = self._read_by_line(text, position)
                     shape = self._shapes[-1] if self._shapes else None
                 continue
-            fields = block.groups()
+            fields, counted, flags_text, position = block
             seen = self._seen.get(shape) or self._seen.setdefault(shape, _SeenCounters(shape))
-            counters = seen[tuple(map(self._amounts.__getitem__, fields[8 : 8 + len(shape.keys)]))]
-            flags = self._texts[fields[-1].strip()] if shape.has_flags else None
+            counters = seen[counted]
+            flags = self._texts[flags_text.strip()] if shape.has_flags else None
             self._add(fields, counters, flags, ())
             if self._mappings:
                 self._cache.learn(self._mappings[-1])
-            position = block.end()
         if torn and self._mappings:
             last = self._mappings[-1]
             line = torn.decode("utf-8", "surrogateescape")
@@ -312,7 +333,7 @@ class _Reader:
             flags_line = _FLAGS_LINE.match(text, position)
             end = text.index(b"\n", position) + 1
             if key_line and key_line[1] not in amounts and len(amounts) < _MOST_KEYS:
-                amounts[key_line[1]] = self._amounts[key_line[2]]
+                amounts[key_line[1]] = self._amounts[b" " + key_line[2]]
             elif flags_line and flags is None:
                 flags = self._texts[flags_line[1].strip()]
             else:
