@@ -170,6 +170,33 @@ def test_bytes_that_are_no_text_are_kept() -> None:
     assert command_line(b"a\xff\0b\0\0") == "a\udcff b"
 
 
+@pytest.mark.parametrize("letters", ["", "\u017f\u212a\u0131\u0130"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "password",
+            "passwd",
+            "passphrase",
+            "pwd",
+            "secret",
+            "token",
+            "credential",
+            "masterauth",
+            "cookie",
+            "x-bearer",
+        ),
+        *("apikey", "access_key", "account-key", "privatekey", "encryptionkey", "masterkey", "authkey", "pass", "pw"),
+    ],
+)
+def test_each_secret_word_is_found_however_its_letters_are_written(word: str, letters: str) -> None:
+    written = word.translate(dict(zip(map(ord, "skii"), letters, strict=False)))
+    for name in (written, written.upper(), f"x_{written}"):
+        if module._SECRET.search(name):
+            assert module._is_secret(name), name
+    assert module._is_secret(word)
+
+
 def test_a_command_line_that_an_old_file_holds_loses_its_secrets() -> None:
     assert shown_command("psql --password hunter2 -h db") == "psql --password *** -h db"
 
