@@ -6,20 +6,22 @@ omit the variables: their names would make the file half as large again, and the
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
-from itertools import repeat
-from operator import attrgetter, sub
-from typing import Final
+from functools import cached_property
+from itertools import chain, islice, repeat, starmap
+from operator import sub
+from typing import Final, overload
 
 from footprint.attribution.ledger import Files
 from footprint.attribution.owned_range import LoadedObject, MappingCounts, OwnedRange, by_mapping, clip, private_pages
 from footprint.attribution.symbol_ranges import PageNumbers
-from footprint.elf.contents import Contents, SectionContents
+from footprint.elf.contents import Contents, Residue, SectionContents
 from footprint.elf.symbols import Symbol
 from footprint.members import records
 from footprint.model.page_map import PageMap, PagePart, PageState, Place
 from footprint.model.row import Attribution
 from footprint.process.mappings import Mapping
 from footprint.process.pages import PageRange
+from footprint.ranges import Piece
 
 Presence = Callable[[Mapping], Sequence[PageRange] | None]
 """Returns the pages of a mapping that the process has in memory; None where that is unknown."""
@@ -92,18 +94,18 @@ class _Reader:
             shown.append(PagePart(part.start_addr, part.kind, part.mapping.permissions, runs))
         contents = self._files.contents_of(loaded) if shown else None
         sections = list(self._sections(loaded, contents, shown))
-        variables = list(_variables(loaded, contents))
-        told_sections, told_variables = sections[: self._sections_left], variables[: self._variables_left]
+        variables = _Variables(loaded, contents, self._variables_left)
+        told_sections = sections[: self._sections_left]
         self._sections_left -= len(told_sections)
-        self._variables_left -= len(told_variables)
+        self._variables_left -= len(variables)
         return PageMap(
             parts[0][0].owner,
             tuple(shown),
             tuple(told_sections),
-            tuple(told_variables),
+            variables,
             omitted_pages,
             len(sections) - len(told_sections),
-            len(variables) - len(told_variables),
+            variables.omitted_count,
         )
 
     def _states(
@@ -168,13 +170,51 @@ def _read_sections(contents: Contents | None) -> Iterator[SectionContents]:
             yield section
 
 
-def _variables(loaded: LoadedObject, contents: Contents | None) -> Iterator[Place]:
-    for c in filter(attrgetter("ranges.pieces"), _read_sections(contents)):
-        # By columns: there may be 100,000 of them.
-        starts, ends, owners = zip(*c.ranges.pieces, strict=True)
-        addrs = map((c.section.vaddr + loaded.bias_addr).__add__, starts)
-        symbols = [owner.name if isinstance(owner, Symbol) else owner.label for owner in owners]
-        yield from records(Place, zip(addrs, map(sub, ends, starts), repeat(c.section.name), symbols))
+class _Variables(Sequence[Place]):
+    """What lies in the sections of an object that hold variables, up to a limit.
+
+    The places are made for the first who reads one: JSON has none of them.
+    """
+
+    def __init__(self, loaded: LoadedObject, contents: Contents | None, most: int) -> None:
+        self._sections = [
+            (c.section.vaddr + loaded.bias_addr, c.section.name, c.ranges.pieces)
+            for c in _read_sections(contents)
+            if c.ranges.pieces
+        ]
+        self.omitted_count = max(sum([len(pieces) for *_, pieces in self._sections]) - most, 0)
+        self._most = most
+
+    def __len__(self) -> int:
+        return sum([len(pieces) for *_, pieces in self._sections]) - self.omitted_count
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
+        return self._places[index]
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._places)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._places == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._places)
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return tuple(islice(chain.from_iterable(starmap(_places_of, self._sections)), self._most))
+
+
+def _places_of(start_addr: int, section: str, pieces: Sequence[Piece[Symbol | Residue]]) -> list[Place]:
+    # By columns: there may be 100,000 of them.
+    starts, ends, owners = zip(*pieces, strict=True)
+    addrs = map(start_addr.__add__, starts)
+    symbols = [owner.name if isinstance(owner, Symbol) else owner.label for owner in owners]
+    return records(Place, zip(addrs, map(sub, ends, starts), repeat(section), symbols))
 
 
 def _joined(runs: Iterable[tuple[PageState, int]]) -> tuple[tuple[PageState, int], ...]:

@@ -1,5 +1,6 @@
 """The pages of one object, one by one."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from footprint.members import NamedTuple
@@ -78,7 +79,7 @@ class PageMap(NamedTuple):
     owner: str
     parts: tuple[PagePart, ...]
     sections: tuple[Place, ...]
-    variables: tuple[Place, ...] | None
+    variables: Sequence[Place] | None
     omitted_pages: int = 0
     omitted_sections: int = 0
     omitted_variables: int = 0
