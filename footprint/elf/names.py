@@ -31,22 +31,22 @@ _MOST_CPP_BYTES: Final = 1 << _MOST_CPP_BITS
 
 def is_tame(name: str) -> bool:
     """Return whether a mangled name, C++ or Rust v0, can be demangled within the bounds."""
-    # Each reference of C++ ends with "_", and copies at most the text before it; only packs copy more. Most names have
-    # so few references that nothing more needs to be computed.
-    if (
-        len(name).bit_length() + name.count("_") <= _MOST_CPP_BITS
-        and name.startswith("_Z")
-        # A pack copies a template parameter: `T_`.
-        and not (
-            "T" in name
-            and ("Dp" in name or "sp" in name or "fl" in name or "fr" in name or "fL" in name or "fR" in name)
-        )
-    ):
+    if _is_short(name) and name.startswith("_Z"):
         return True
     return _RustLength(name).is_tame() if name.startswith("_R") else _cpp_bytes(name) <= _MOST_CPP_BYTES
 
 
 # --- C++ --------------------------------------------------------------------------------------------------------------
+
+
+def _is_short(name: str) -> bool:
+    """Return whether a C++ name has so few references that nothing more needs to be computed, as most have."""
+    # Each reference of C++ ends with "_", and copies at most the text before it; only packs copy more.
+    return len(name).bit_length() + name.count("_") <= _MOST_CPP_BITS and not (
+        # A pack copies a template parameter: `T_`.
+        "T" in name and ("Dp" in name or "sp" in name or "fl" in name or "fr" in name or "fL" in name or "fR" in name)
+    )
+
 
 _CAPITALS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PACK: Final = lazy_pattern(r"Dp|sp|f[lrLR]")
@@ -442,6 +442,25 @@ def shown_name(name: str) -> str:
         hash_match = re.search(_DEMANGLED_RUST_HASH, name) if name[-19:-16] == "::h" else None
         return _learned.get(name, name) if hash_match is None else _without_rust_hash(hash_match[1], name)
     return _demangled(name)
+
+
+def shown_names(names: Iterable[str]) -> list[str]:
+    """Return what `shown_name` does of many names: an ordinary one of C++ takes half of the time so."""
+    demangle: Callable[[str], str | None] | None = None
+    shown = []
+    for name in names:
+        # It begins with `_Z`, and has no suffix and no hash of Rust.
+        is_ordinary = "_Z" <= name < "_[" and not ("." in name or "@" in name or "17h" in name)
+        if is_ordinary and _is_short(name) and len(name) <= _LONGEST_NAME and name.isascii():
+            demangle = demangle or _demangler("Z")
+            try:
+                text = demangle(name)
+            except ValueError:
+                text = name
+            shown.append(text if text and len(text) <= _LONGEST_SHOWN else name)
+        else:
+            shown.append(shown_name(name))
+    return shown
 
 
 @lru_cache(1 << 17)
