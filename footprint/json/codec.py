@@ -32,6 +32,8 @@ _SHOWN_CHARS: Final = 80
 _REQUIRED: Final = object()
 # How often each value of a member must stand in a table on average, before its texts are remembered.
 _REPEATED_COUNT: Final = 4
+_TEXTS_AT_ONCE: Final = 4096
+_NEVER_ESCAPED: Final = bytes(sorted({*range(ord(" "), 127)} - {*b'"\\'}))
 _INTEGERS: Final = {Bounds(): "not a size or count", Bounds(1 - (1 << 63)): "not a difference of sizes"}
 
 
@@ -209,7 +211,9 @@ class TextShape(Shape):
         return column if all(map(str.isascii, column)) else list(map(well_formed, column))
 
     def texts(self, column: _Column) -> Iterable[str]:
-        return map(encode_basestring_ascii, self.write(column))
+        texts = self.write(column)
+        for at in range(0, len(texts), _TEXTS_AT_ONCE):
+            yield from _text_literals(texts[at : at + _TEXTS_AT_ONCE])
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {str}:
@@ -217,6 +221,14 @@ class TextShape(Shape):
         if self.pattern is not None and not all(map(re.compile(self.pattern).fullmatch, column)):
             raise _wrong(path, f"not a text of the form {self.pattern}")
         return column
+
+
+def _text_literals(texts: Sequence[str]) -> Iterable[str]:
+    """Return texts as JSON has them: where none has a character to escape, each takes a quarter of the time."""
+    whole = "".join(texts)
+    if whole.isascii() and not whole.encode().translate(None, _NEVER_ESCAPED):
+        return [f'"{text}"' for text in texts]
+    return map(encode_basestring_ascii, texts)
 
 
 @dataclass(frozen=True, eq=False)
