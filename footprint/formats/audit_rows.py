@@ -1,10 +1,12 @@
 """What the JSON of each audit has, of one process and of several, and the table of findings of all answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from footprint.attribution.source_groups import key_of_source
-from footprint.elf.names import shown_name
+from footprint.elf import names as elf_names
 from footprint.json.codec import like
 from footprint.members import ABSENT, Absent, NamedTuple, records, replace
 from footprint.model.audit import Audit, ProcessTarget
@@ -27,6 +29,7 @@ TotalName = Literal[
     "floor_bytes",
     "ceiling_bytes",
 ]
+_OWNER: Final = attrgetter("owner")
 _TOTAL_NAMES: Final[dict[str, TotalName]] = {name: name for name in get_args(TotalName)}
 
 
@@ -137,7 +140,9 @@ def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
 
 def shown_names(ledger: Iterable[Row]) -> list[str | None]:
     """Return the name to show for each row."""
-    return [row.name if row.symbol is None else shown_name(row.symbol) for row in ledger]
+    rows = tuple(ledger)
+    shown = iter(elf_names.shown_names([row.symbol for row in rows if row.symbol is not None]))
+    return [row.name if row.symbol is None else next(shown) for row in rows]
 
 
 def debug_file_rows(debug_files: Mapping[str, str]) -> tuple[DebugFile, ...]:
@@ -181,8 +186,9 @@ def _added(findings: Sequence[Finding], ledger: Sequence[Row]) -> list[int]:
     added = [0] * len(findings)
     if not findings:
         return added
+    owners = {finding.object_path or finding.subject for finding in findings}
     left_by_owner: dict[str, int] = {}
-    for row in ledger:
+    for row in compress(ledger, map(owners.__contains__, map(_OWNER, ledger))):
         if row.bytes is not None:
             left_by_owner[row.owner] = left_by_owner.get(row.owner, 0) + row.bytes
     gone: set[str] = set()
