@@ -385,7 +385,11 @@ class Record(Shape):
     """An object with the members of a NamedTuple or dataclass."""
 
     type: type
-    members: tuple[Member, ...]
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The members; an answer that has no value of a type asks for none of its annotations."""
+        return _members(self.type)
 
     @cached_property
     def _read(self) -> dict[str, Member]:
@@ -526,7 +530,7 @@ def _shape(annotation: Any, marks: Sequence[object]) -> Shape:  # noqa: ANN401 #
 
 def _shape_of_class(cls: type, marks: Sequence[object]) -> Shape:
     if field_names(cls):
-        return _record(cls)
+        return Record(cls)
     if issubclass(cls, Enum):
         return Words({hint.value: hint for hint in cls})
     if cls is int:
@@ -540,7 +544,7 @@ def _shape_of_class(cls: type, marks: Sequence[object]) -> Shape:
     raise TypeError(f"JSON has nothing for {cls}")
 
 
-def _record(cls: Any) -> Record:  # noqa: ANN401 # a NamedTuple or dataclass
+def _members(cls: Any) -> tuple[Member, ...]:  # noqa: ANN401 # a NamedTuple or dataclass
     hints = get_type_hints(cls, include_extras=True)
     attributes = field_names(cls)
     chosen: Mapping[str, str] = getattr(cls, "__json_members__", None) or dict(zip(attributes, attributes, strict=True))
@@ -563,4 +567,4 @@ def _record(cls: Any) -> Record:  # noqa: ANN401 # a NamedTuple or dataclass
                 may_be_absent=may_be_absent,
             )
         )
-    return Record(cls, tuple(members))
+    return tuple(members)
