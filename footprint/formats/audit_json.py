@@ -18,12 +18,13 @@ from footprint.formats.audit_rows import (
     parts_of,
     process_target,
     process_totals,
+    shown_columns,
     shown_names,
     shown_rows,
     source_costs,
 )
 from footprint.json.answer import Envelope, Json, LargeTable, Tool, in_memory, write
-from footprint.json.codec import Columns, encode, encode_columns, shape_of
+from footprint.json.codec import Columns, encode, encode_columns, shape_of, texts_of_columns
 from footprint.members import ABSENT, LATER, NOT_EMPTY, Absent, Address, Bounds, Later, NamedTuple, Pattern, dataclass
 from footprint.model.audit import Audit, ProcessTarget
 from footprint.model.costs import MappingCost, MemoryFileCost, ObjectCost
@@ -235,8 +236,10 @@ def written_members(audit: Audit, version: str, source_of: "SourceOf | None" = N
 
         return encode(group_answer(audit, version, source_of))
     members = encode(_answer(audit, version, (), source_of))
-    ledger, shape = shown_rows(audit.ledger), shape_of(Row)
-    members["ledger"] = LargeTable(lambda: [list(shape.write(ledger))], lambda: [shape.texts(ledger)])
+    columns = shown_columns(audit.ledger)
+    members["ledger"] = LargeTable(
+        lambda: [list(shape_of(Row).write(shown_rows(audit.ledger)))], lambda: [texts_of_columns(Row, columns)]
+    )
     return members
 
 

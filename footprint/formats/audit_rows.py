@@ -131,11 +131,15 @@ def process_totals(totals: Totals) -> ProcessTotals:
 
 def shown_rows(ledger: Iterable[Row]) -> tuple[Row, ...]:
     """Return the rows of a ledger, with the name to show for each symbol."""
-    rows = tuple(ledger)
-    # By columns: replacing the name of each row takes three times as long.
-    columns: dict[str, Iterable[object]] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
+    return tuple(records(Row, zip(*shown_columns(tuple(ledger)), strict=True)))
+
+
+def shown_columns(rows: Sequence[Row]) -> list[Sequence[object]]:
+    """Return the columns of the same rows: replacing the name of each row takes three times as long."""
+    columns: dict[str, Sequence[object]] = dict.fromkeys(Row._fields, ())
+    columns |= zip(Row._fields, zip(*rows, strict=True), strict=False)
     columns["name"] = shown_names(rows)
-    return tuple(records(Row, zip(*columns.values(), strict=True))) if rows else ()
+    return list(columns.values())
 
 
 def shown_names(ledger: Iterable[Row]) -> list[str | None]:

@@ -32,6 +32,7 @@ _SHOWN_CHARS: Final = 80
 _REQUIRED: Final = object()
 # How often each value of a member must stand in a table on average, before its texts are remembered.
 _REPEATED_COUNT: Final = 4
+_SAMPLED_COUNT: Final = 1024
 _TEXTS_AT_ONCE: Final = 4096
 _NEVER_ESCAPED: Final = bytes(sorted({*range(ord(" "), 127)} - {*b'"\\'}))
 _INTEGERS: Final = {Bounds(): "not a size or count", Bounds(1 - (1 << 63)): "not a difference of sizes"}
@@ -446,6 +447,11 @@ class Record(Shape):
             if not absent_count:
                 present.append(member)
                 cells.append(values)
+        return self.texts_of_columns(present, cells)
+
+    @staticmethod
+    def texts_of_columns(present: Sequence[Member], cells: Sequence[_Column]) -> Iterable[str]:
+        """Return the objects that have some members, as JSON texts, given the values of each."""
         # Rows repeat most of their members: the text of neighbouring ones is made once for each combination of values.
         templates, texts = [], []
         for is_repeated, some in groupby(zip(present, cells, strict=True), key=_is_repeated):
@@ -484,9 +490,10 @@ class Record(Shape):
 
 
 def _is_repeated(cell: tuple[Member, _Column]) -> bool:
-    """Return whether a few texts are those of all values of a member."""
+    """Return whether a few texts are those of all values of a member, as far as a part of these shows it."""
     member, values = cell
-    return member.shape.has_equal_texts and 0 < len(set(values)) * _REPEATED_COUNT <= len(values)
+    some = values[:: max(len(values) // _SAMPLED_COUNT, 1)]
+    return member.shape.has_equal_texts and 0 < len(set(some)) * _REPEATED_COUNT <= len(some)
 
 
 def _texts(members: Iterable[Member], cells: Iterable[_Column]) -> list[Iterable[str]]:
@@ -494,6 +501,12 @@ def _texts(members: Iterable[Member], cells: Iterable[_Column]) -> list[Iterable
 
 
 _SHAPES: Final[dict[Any, Shape]] = {}
+
+
+def texts_of_columns(cls: type, columns: Sequence[_Column]) -> Iterable[str]:
+    """Return the values of a NamedTuple as JSON texts, given the values of each of its fields, none of them ABSENT."""
+    shape = cast("Record", shape_of(cls))
+    return shape.texts_of_columns(shape.members, columns)
 
 
 def shape_of(annotation: Any) -> Shape:  # noqa: ANN401 # any annotation
