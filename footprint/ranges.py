@@ -226,10 +226,15 @@ def _explained(
         if first < past:
             before, after = owners[gap - 1] if gap else None, owners[gap] if gap < len(owners) else None
             named = explain(Gap(first, past, before, after))
-            if len(named) != 1 or named[0][:2] != (first, past):
+            at_piece = first
+            for begin, until, owner in named:
+                if not at_piece == begin < until:
+                    break
+                bounds.append(begin)
+                all_owners.append(owner)
+                at_piece = until
+            if at_piece != past:
                 _check(first, past, named)
-            bounds += map(_START, named)
-            all_owners += map(_OWNER, named)
     return Partition(start, end, Pieces([*bounds, max(start, end)], all_owners), lost_bytes)
 
 

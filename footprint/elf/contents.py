@@ -13,7 +13,7 @@ from operator import eq, itemgetter
 from typing import Final
 
 from footprint.elf import abi
-from footprint.elf.image import Buffer, Image, Section, Segment
+from footprint.elf.image import Image, Section, Segment
 from footprint.elf.notes import DebugImage, matched_sections
 from footprint.elf.symbols import COMMON, Symbol, read_symbol_table, section_bases
 from footprint.members import NamedTuple
@@ -318,20 +318,20 @@ class _ResidueFinder:
         self._rest = Residue(ResidueCause.STRIPPED if stripped else ResidueCause.NO_SYMBOL)
         is_table = section.type in _LINKER_TABLE_TYPES or section.name.startswith(_LINKER_TABLE_NAMES)
         self._table = Residue(ResidueCause.LINKER_TABLE) if is_table else None
-        self._bytes: Buffer | None = None
+        self._bytes: memoryview | None = None
 
     def __call__(self, gap: Gap[_Owner]) -> Sequence[Piece[_Owner]]:
-        if self._table:
-            return [Piece(gap.start, gap.end, self._table)]
         start, end, _, _ = gap
+        if self._table or not self._places:
+            return [Piece(start, end, self._table or self._plain(start, end))]
         first = bisect_left(self._places, start)
         past = bisect_left(self._places, end)
         if first == past:
             return [Piece(start, end, self._plain(start, end))]
         pieces: list[Piece[_Owner]] = []
-        if self._places[first] > gap.start:
-            pieces.append(Piece(gap.start, self._places[first], self._plain(gap.start, self._places[first])))
-        ends = [*self._places[first + 1 : past], gap.end]
+        if self._places[first] > start:
+            pieces.append(Piece(start, self._places[first], self._plain(start, self._places[first])))
+        ends = [*self._places[first + 1 : past], end]
         for label, end in zip(self._labels[first:past], ends, strict=True):
             pieces.append(Piece(label.offset, end, Residue(ResidueCause.UNSIZED, label.name)))
         return pieces
@@ -344,11 +344,10 @@ class _ResidueFinder:
         return self._rest
 
     def _is_zero(self, start: int, end: int) -> bool:
-        if not self._section.has_file_bytes:
-            return True
         if self._bytes is None:
-            self._bytes = self._image.section_bytes(self._section)
-        return not any(self._bytes[start:end])
+            # A section without bytes in the file has zeros, of which the empty text holds any number.
+            self._bytes = memoryview(self._image.section_bytes(self._section) if self._section.has_file_bytes else b"")
+        return not self._bytes[start:end].tobytes().strip(b"\0")
 
 
 def _common_contents(commons: list[Symbol]) -> Iterable[SectionContents]:
