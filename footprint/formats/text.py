@@ -1,6 +1,6 @@
 """A report as plain text, for pipes and files."""
 
-import textwrap
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -68,9 +68,28 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
     """Wrap a text, with what stands before its first line and before the others; no path or name is split."""
     if len(first) + len(text) <= width:
         return [first + text]
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
-    )
+    return wrapped_words(text, width, first, others)
+
+
+def wrapped_words(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Wrap a text as `textwrap.wrap` does, whose import costs 3,500,000 instructions; no word is split."""
+    lines: list[str] = []
+    parts = [part for part in re.split("( +)", text) if part]
+    at = 0
+    while at < len(parts):
+        indent = others if lines else first
+        # A line does not begin with the spaces at which the text was cut, nor end with any.
+        at += bool(lines) and parts[at].isspace()
+        start, room = at, width - len(indent)
+        while at < len(parts) and (room := room - len(parts[at])) >= 0:
+            at += 1
+        at = max(at, start + 1)
+        line = parts[start:at]
+        if line and line[-1].isspace():
+            line.pop()
+        if line:
+            lines.append(indent + "".join(line))
+    return lines
 
 
 def _fact_lines(facts: Facts, width: int) -> list[str]:
@@ -126,8 +145,7 @@ def _folded(text: str, fold: Fold, room: int) -> list[str]:
     if fold is Fold.ONE_LINE:
         return [(shortened_name if "/" in text else shortened)(text, room)]
     if fold is Fold.TEXT:
-        wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-        return [shortened_name(line, room) for line in wrapped] or [""]
+        return [shortened_name(line, room) for line in wrapped_words(text, room)] or [""]
     lines: list[str] = []
     lead = " " * (len(text) - len(text.lstrip(" ")))
     for part in text.lstrip(" ").split("  "):

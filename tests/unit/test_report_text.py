@@ -1,9 +1,13 @@
 """Tables as plain text: what gives way where a row is wider than a page."""
 
+import textwrap
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from footprint.formats.document import Facts, Fold, Table
-from footprint.formats.text import plain
+from footprint.formats.text import plain, wrapped_words
 
 WIDE = "x" * 50
 """A column that leaves 80 - 2 - 50 - 2 = 26 for the last one."""
@@ -57,3 +61,16 @@ def test_no_text_is_lost_or_longer_than_a_line_and_names_are_not_split() -> None
 def test_a_wider_page_needs_fewer_lines() -> None:
     table = Table(("a", "b"), ((WIDE, "word " * 12),), frozenset({0}))
     assert len(plain((table,)).splitlines()) > len(plain((table,), 120).splitlines()) == 2
+
+
+@given(
+    st.text("ab  -/\xa0", max_size=40),
+    st.integers(1, 20),
+    st.sampled_from(["", " ", "x "]),
+    st.sampled_from(["", "   "]),
+)
+def test_words_are_wrapped_as_the_standard_library_does(text: str, width: int, first: str, others: str) -> None:
+    expected = textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
+    )
+    assert wrapped_words(text, width, first, others) == expected
