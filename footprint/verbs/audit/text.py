@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import nsmallest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from footprint.formats.document import (
@@ -92,6 +93,9 @@ _LONGEST_FILE_CHARS: Final = 40
 
 _Key = tuple[str, ...]
 _LONGEST_FUNCTION: Final = 60
+
+
+_ATTRIBUTION: Final = attrgetter("attribution")
 
 
 def _by_owner(row: Row) -> _Key:
@@ -582,8 +586,10 @@ def ledger_table(
 
 def _is_assumed(rows: Sequence[Row]) -> bool:
     """Return whether an owner is only likely: of its private bytes, or of its address space where it has none."""
+    if not any(attribution.is_assumed for attribution in set(map(_ATTRIBUTION, rows))):
+        return False
     costly = [row for row in rows if row.bytes != 0]
-    return any(attribution.is_assumed for attribution in {row.attribution for row in costly or rows})
+    return any(attribution.is_assumed for attribution in set(map(_ATTRIBUTION, costly or rows)))
 
 
 def _label(key: _Key, names: Names) -> str:
