@@ -92,45 +92,6 @@ class SymbolsBy(StrEnum):
     SECTION = "section"
 
 
-class HeapBy(StrEnum):
-    """What a heap profile is added up by."""
-
-    OWNER = "owner"
-    FUNCTION = "function"
-    TREE = "tree"
-    CALLERS = "callers"
-    GROWTH = "growth"
-
-
-class HeapSort(StrEnum):
-    """The order of what a heap profile counts over the run; `footprint.attribution.heap_totals.ORDERS` explains it."""
-
-    ALLOCATED = "allocated"
-    BLOCKS = "blocks"
-    TEMPORARY = "temporary"
-    LIFETIME = "lifetime"
-    READ = "read"
-    WRITTEN = "written"
-    LEAKED = "leaked"
-
-
-class VariableKind(StrEnum):
-    """The kinds of memory that variables lie in; `footprint.elf.contents.SectionKind` explains them."""
-
-    DATA = "data"
-    BSS = "bss"
-    RELRO = "relro"
-    TLS = "tls"
-
-
-class Sort(StrEnum):
-    """The order of variables."""
-
-    SIZE = "size"
-    ADDRESS = "address"
-    NAME = "name"
-
-
 class LibrarySort(StrEnum):
     """The order of the objects of a process."""
 

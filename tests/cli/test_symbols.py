@@ -10,9 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from footprint.cli import main
-from footprint.elf.contents import SectionKind
 from footprint.formats.words import SCHEMA_PATH
-from footprint.verbs import options
 from footprint.verbs.symbols import call as verb
 from tests.elfwriter import (
     ET_DYN,
@@ -157,10 +155,6 @@ def test_variables_are_sorted_as_told(capfdbinary: Captured, order: str, expecte
 
 def test_a_file_without_what_was_asked_for_says_so(capfdbinary: Captured) -> None:
     assert answer(capfdbinary, BASE, "--kind", "tls").startswith(f"{BASE}: nothing of the kind tls\n")
-
-
-def test_the_kinds_of_the_command_are_those_of_sections() -> None:
-    assert [kind.value for kind in options.VariableKind] == [kind.value for kind in SectionKind]
 
 
 # --- wrong use, and damage --------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`footprint heap`: what allocator profiles say, by object and function."""
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from footprint.errors import UsageError
@@ -22,6 +23,28 @@ else:
 ORDER = 80
 
 
+class HeapBy(StrEnum):
+    """What a heap profile is added up by."""
+
+    OWNER = "owner"
+    FUNCTION = "function"
+    TREE = "tree"
+    CALLERS = "callers"
+    GROWTH = "growth"
+
+
+class HeapSort(StrEnum):
+    """The order of what a heap profile counts over the run; `footprint.attribution.heap_totals.ORDERS` explains it."""
+
+    ALLOCATED = "allocated"
+    BLOCKS = "blocks"
+    TEMPORARY = "temporary"
+    LIFETIME = "lifetime"
+    READ = "read"
+    WRITTEN = "written"
+    LEAKED = "leaked"
+
+
 @options.shared_options("html output format_ table json color quiet verbose strict", "issues figures stacks report")
 def heap(
     files: Annotated[
@@ -32,9 +55,9 @@ def heap(
         list[str] | None,
         Option("--at", help="The number of a snapshot, a time such as 1.5s, end, or peak.", metavar="MOMENT"),
     ] = None,
-    by: Annotated[options.HeapBy, Option("--by", help="The grouping of the sums.")] = options.HeapBy.FUNCTION,
+    by: Annotated[HeapBy, Option("--by", help="The grouping of the sums.")] = HeapBy.FUNCTION,
     sort: Annotated[
-        options.HeapSort | None, Option("--sort", help="The order of the totals over the run, largest first.")
+        HeapSort | None, Option("--sort", help="The order of the totals over the run, largest first.")
     ] = None,
     threshold: Annotated[
         float,
@@ -82,7 +105,7 @@ def heap(
     # The bounds of the option let "nan" pass.
     if not 0 <= threshold <= 100:
         raise UsageError("--threshold is a number of percent")
-    if not is_one and by not in {options.HeapBy.OWNER, options.HeapBy.FUNCTION}:
+    if not is_one and by not in {HeapBy.OWNER, HeapBy.FUNCTION}:
         raise UsageError(f"--by {by.value} shows one profile: compare several by owner or function")
     read = call.heap_profile(
         *files,
@@ -91,7 +114,7 @@ def heap(
         binaries=binaries or (),
         root=root,
         debug=debug,
-        has_all_trees=output.has_report or by is options.HeapBy.GROWTH,
+        has_all_trees=output.has_report or by is HeapBy.GROWTH,
     )
     for usage in read.files if sort is not None else ():
         call.check_order(usage, view.sort or "")

@@ -1,6 +1,7 @@
 """`footprint symbols`: what the writable memory of ELF files holds."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from footprint.elf.contents import SectionKind
@@ -9,7 +10,7 @@ from footprint.errors import UsageError
 from footprint.text.units import parse_bytes
 from footprint.verbs import options
 from footprint.verbs.commands import Argument, Option
-from footprint.verbs.options import Sort, SymbolsBy, VariableKind
+from footprint.verbs.options import SymbolsBy
 from footprint.verbs.output import Answer, LazyModule, check_formats, lazy_modules, write
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ else:
 ORDER = 40
 
 
+class Sort(StrEnum):
+    """The order of variables."""
+
+    SIZE = "size"
+    ADDRESS = "address"
+    NAME = "name"
+
+
 @options.shared_options("html output format_ table json color quiet verbose strict", "figures stacks report")
 def symbols(
     files: Annotated[list[str], Argument(help="Programs, libraries, objects (.o) or archives (.a).")],
@@ -34,7 +43,7 @@ def symbols(
         Option("--map", help="The map of the link (-Wl,-Map=FILE): bfd, gold, lld, mold.", metavar="FILE"),
     ] = None,
     by: Annotated[options.SymbolsBy, Option("--by", help="The grouping of the sums.")] = options.SymbolsBy.SYMBOL,
-    kind: Annotated[list[options.VariableKind] | None, Option("--kind", help="Only such memory; repeatable.")] = None,
+    kind: Annotated[list[SectionKind] | None, Option("--kind", help="Only such memory; repeatable.")] = None,
     is_local: Annotated[bool, Option("--local", help="Only variables that one source file knows.")] = False,
     is_global: Annotated[bool, Option("--global", help="Only the others.")] = False,
     min_size: Annotated[
@@ -48,7 +57,7 @@ def symbols(
         bool,
         Option("--source", help="Show the declaration and the type of each variable, from debug information."),
     ] = False,
-    sort: Annotated[options.Sort | None, Option("--sort", help="The order of the variables; size.")] = None,
+    sort: Annotated[Sort | None, Option("--sort", help="The order of the variables; size.")] = None,
     top: options.Top = 20,
     prefix_map: options.PrefixMap = None,
     components: options.Components = None,
@@ -89,7 +98,7 @@ def symbols(
 
 
 def selection(
-    kinds: Sequence[VariableKind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
+    kinds: Sequence[SectionKind] | None, min_size: str | None, name: str | None, *, is_local: bool, is_global: bool
 ) -> Selection:
     """Return the variables that the options ask for.
 
@@ -99,7 +108,7 @@ def selection(
     if is_local and is_global:
         raise UsageError("choose one of --local and --global, or neither for all variables")
     return Selection(
-        frozenset(map(SectionKind, kinds or SectionKind)),
+        frozenset(kinds or SectionKind),
         is_local if is_local or is_global else None,
         0 if min_size is None else parse_bytes(min_size),
         None if name is None else name_pattern(name),
