@@ -37,7 +37,8 @@ def runner_safe(text: str, *, is_json: bool) -> str:
     commands of Azure Pipelines.
     """
     if is_json:
-        return text.replace("##", r"\u0023\u0023") if "##" in text else text
+        # One character is searched for many times as quickly as two.
+        return text.replace("##", r"\u0023\u0023") if "#" in text else text
     return re.sub(_COMMAND_LINE, r"\1\\x3a", text, flags=re.MULTILINE) if "::" in text else text
 
 
