@@ -87,6 +87,7 @@ def _rows(parts: Iterable[Iterable[str]]) -> Iterator[str]:
     before = "[\n  "
     for part in parts:
         if text := ",\n  ".join(part):
-            yield before + text
+            yield before
+            yield text
             before = ",\n  "
     yield "[]" if before.startswith("[") else "\n]"

@@ -446,25 +446,28 @@ class Record(Shape):
             if not absent_count:
                 present.append(member)
                 cells.append(values)
-        return self.texts_of_columns(present, cells)
+        return self.texts_of_columns(present, cells) if present else super().texts(column)
 
     @staticmethod
     def texts_of_columns(present: Sequence[Member], cells: Sequence[_Column]) -> Iterable[str]:
         """Return the objects that have some members, as JSON texts, given the values of each."""
+        # To join the parts of an object takes a third of the time of a template.
+        before, parts = "{", list[Iterable[str]]()
         # Rows repeat most of their members: the text of neighbouring ones is made once for each combination of values.
-        templates, texts = [], []
         for is_repeated, some in groupby(zip(present, cells, strict=True), key=_is_repeated):
             members, columns = zip(*some, strict=True)
-            template = ", ".join([f"{encode_basestring_ascii(key)}: ".replace("%", "%%") + "%s" for key, *_ in members])
-            if not is_repeated:
-                templates.append(template)
-                texts += _texts(members, columns)
-                continue
-            distinct = dict.fromkeys(zip(*columns, strict=True))
-            made = map(template.__mod__, zip(*_texts(members, zip(*distinct, strict=True)), strict=True))
-            templates.append("%s")
-            texts.append(map(dict(zip(distinct, made, strict=True)).__getitem__, zip(*columns, strict=True)))
-        return map(f"{{{', '.join(templates)}}}".__mod__, zip(*texts, strict=True))
+            names = [f"{encode_basestring_ascii(key)}: " for key, *_ in members]
+            if is_repeated:
+                template = ", ".join([name.replace("%", "%%") + "%s" for name in names])
+                distinct = dict.fromkeys(zip(*columns, strict=True))
+                made = map(template.__mod__, zip(*_texts(members, zip(*distinct, strict=True)), strict=True))
+                texts = map(dict(zip(distinct, made, strict=True)).__getitem__, zip(*columns, strict=True))
+                parts += [repeat(before), texts]
+            else:
+                leads = [before + names[0], *[f", {name}" for name in names[1:]]]
+                parts += chain.from_iterable(zip(map(repeat, leads), _texts(members, columns), strict=True))
+            before = ", "
+        return map("".join, zip(*parts, repeat("}"), strict=False))
 
     def read(self, column: _Column, path: str) -> _Column:
         if set(map(type, column)) - {dict}:
