@@ -302,6 +302,21 @@ def test_a_constant_beside_a_variable_of_one_name_that_differs_only_resembles_th
     assert (found[table], found[names]) == (Confidence.HIGH, Confidence.LOW)
 
 
+@pytest.mark.parametrize(
+    ("section_align", "second_at", "alignment_bytes"),
+    # Compilers align tables to 32 bytes by themselves; a variable is aligned no more than its section and its place.
+    [(32, 64, None), (64, 64, 64), (64, 32, 64), (256, 64, 256), (4096, 128, 256)],
+)
+def test_the_alignment_of_copies_is_the_largest_that_one_may_have_above_that_of_compilers(
+    section_align: int, second_at: int, alignment_bytes: int | None
+) -> None:
+    first_at = 256
+    data = Section(".data", flags=RW, data=ALIKE * 2, addr=0x405000, align=section_align)
+    symbols = [source("a.c"), static("table", first_at // 32), source("b.c"), static("table", second_at // 32)]
+    (found,) = find_copies(read(symbols, [data if one.name == ".data" else one for one in SECTIONS]))
+    assert found.alignment_bytes == alignment_bytes
+
+
 @pytest.mark.parametrize(("offset", "before_bytes"), [(0, 0), (8, 8), (32, 16)])
 def test_what_code_states_before_a_variable_means_it_up_to_16_bytes_and_to_the_start_of_its_section(
     offset: int, before_bytes: int

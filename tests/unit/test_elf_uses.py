@@ -6,7 +6,7 @@ from footprint.elf.code_reader import CodeReader, Stack
 from footprint.elf.functions import read_functions
 from footprint.elf.harmless import Step, Use, effect_of
 from footprint.elf.image import read_image
-from footprint.elf.instruction import RAX, X86_64
+from footprint.elf.instruction import RAX, RSI, X86_64, Operation
 from footprint.elf.references import ReferencedPlace
 from footprint.elf.uses import FoundUse, Uses
 from footprint.elf.x86_shapes import Instructions
@@ -309,6 +309,16 @@ def test_a_number_that_is_an_address_is_followed_as_one(code: str, use: Use) -> 
     effect = effect_of(step, frozenset())
     returned = Use.HANDED_ON if any(RAX in holders for holders in effect.holders) else Use.UNUSED
     assert effect.use | returned == use
+
+
+@pytest.mark.parametrize(
+    ("code", "is_copy"),
+    [("a4", True), ("48a5", True), ("a6", False), ("aa", False), ("ac", False), ("ae", False)],
+    ids=["movsb", "movsq", "cmpsb", "stosb", "lodsb", "scasb"],
+)
+def test_of_the_string_instructions_one_copies(code: str, *, is_copy: bool) -> None:
+    insn = Instructions(bytes.fromhex(code), 0x1000)[0x1000]
+    assert (insn.operation is Operation.COPY_STRING, insn.other == RSI) == (is_copy, is_copy)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,17 @@ def test_thread_local_variables_are_written_at_start(tmp_path: Path) -> None:
     assert start_of(tmp_path, 0, tls_bytes=1 << 20) == (3 * PAGE, (1 << 20) + 2 * PAGE)
 
 
+@pytest.mark.parametrize(("tls_bytes", "page_count"), [(128, 0), (129, 1), (3896, 1), (3897, 2)])
+def test_a_static_program_without_the_start_up_code_of_glibc_has_its_thread_locals_in_a_block_beyond_128_bytes(
+    tls_bytes: int, page_count: int, tmp_path: Path
+) -> None:
+    # musl's block has 200 bytes beside them: 200 + 3,896 are a page.
+    sections = [Section(".data", flags=RW, data=bytes(8)), Section(".tdata", flags=TLS, data=b"x" * tls_bytes)]
+    Sysroot(tmp_path).file("/bin/program", write(ElfFile(sections=sections, symbols=[])))
+    start = start_memory(Programs(str(tmp_path), page_bytes=PAGE).graph("/bin/program"))
+    assert (start.stack_bytes, start.loader_bytes) == (2 * PAGE, page_count * PAGE)
+
+
 def test_larger_pages_are_filled(tmp_path: Path) -> None:
     assert start_of(tmp_path, 0, page_bytes=0x10000) == (0x10000, 0x10000)
 
