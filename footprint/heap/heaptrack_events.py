@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import accumulate, chain, compress, filterfalse, repeat
 from operator import add, length_hint
 from sys import maxsize
@@ -25,13 +26,13 @@ from typing import Final, Generic, NamedTuple, TypeVar
 # Iterators take up to 0.8 KB per class, and a byte per allocation: classes with few events have none.
 _MOST_ITERATED_CLASSES: Final = 1 << 16
 _FEW_EVENTS: Final = 4
-_FEW_BLOCKS: Final = 32
+_FEW_BLOCKS: Final = 16
 # After so many lines all iterators are made anew; then after twice as many, up to a limit.
 _LINES_OF_ITERATORS: Final = (1 << 17, 1 << 24)
-_LINES_AFTER_PEAK: Final = 1 << 16
-_SIGNS: Final = {b"+ ": 1, b"- ": -1}
-_TEMPORARY: Final = re.compile(rb"\n\+ (.{1,8}+)\n- \1$", re.MULTILINE)
-_FIRST_EVENT: Final = re.compile(rb"\n([+-] .*)")
+_LINES_AFTER_PEAK: Final = 1 << 15
+_SIGNS: Final = {"+ ": 1, "- ": -1}
+_TEMPORARY: Final = re.compile(r"\n\+ (.{1,8}+)\n- \1$", re.MULTILINE)
+_FIRST_EVENT: Final = re.compile(r"\n([+-] .*)")
 _ONES: Final = repeat(1)
 _NO_CHANGE: Final = repeat(0)
 _REFUSED: Final[Iterator[int]] = iter(())
@@ -60,13 +61,13 @@ class Events:
         self._iterators = _Table(self._iterator)
         self._iterated: dict[int, _Iterated] = {}
         self._iterated_lines, self._most_iterated_lines, self._few_events = 0, _LINES_OF_ITERATORS[0], _FEW_EVENTS
-        # The temporary blocks by the name of their class: those taken out, and others.
-        self._taken_out, self._temporary = Counter[bytes](), Counter[bytes]()
-        self._sizes_by_name = _Table(self._size_of)
-        self._last_event = b""
+        # The temporary blocks by the name of their class: iterators of those taken out, those put back, and others.
+        self._pairs = _Table(self._pairs_of)
+        self._put_back, self._temporary = Counter[str](), Counter[str]()
+        self._last_event = ""
         # The peak, the lines that follow its text, and the blocks in use after these once they are many.
         self._peak = _Peak((0, 0), 0, 0, [], [], [], [])
-        self._lines_after: list[bytes] = []
+        self._lines_after: list[str] = []
         self._live_after: array[int] | None = array("q")
 
     def add_class(self, size_bytes: int) -> None:
@@ -74,23 +75,22 @@ class Events:
         for column, amount in ((self.sizes, size_bytes), (self._ever, 0), (self._live, 0)):
             column.append(amount)
 
-    def read(self, text: bytes, moment: tuple[int, int]) -> None:
+    def read(self, lines_text: bytes, moment: tuple[int, int]) -> None:
         """Read the lines of one moment."""
-        text = b"\n" + text
+        # Dictionaries find a `str` faster than `bytes`. Each byte is one letter.
+        text = "\n" + lines_text.decode("latin-1")
         self._count_between(text)
         parts = _TEMPORARY.split(text)
         names = parts[1::2]
-        try:
-            sizes = list(map(self._sizes_by_name.__getitem__, names))
-        except KeyError:
+        sizes = list(map(next, map(self._pairs.__getitem__, names)))
+        if len(sizes) < len(names):
             # The classes are new, or lines are damaged.
+            self._put_back.update(names[: len(sizes)])
             parts, sizes = [text], []
-        lines = b"".join(parts[::2])[1:].split(b"\n")
+        lines = "".join(parts[::2])[1:].split("\n")
         sums, is_damaged = self._sums(lines)
-        if sizes:
-            self._taken_out.update(names)
-        elif names:
-            self._temporary.update(_TEMPORARY.findall(b"\n".join([b"", *lines])) if is_damaged else names)
+        if names and not sizes:
+            self._temporary.update(_TEMPORARY.findall("\n".join(["", *lines])) if is_damaged else names)
         self.live_bytes = sums[-1]
         self._iterated_lines += len(lines)
         if self._iterated_lines > self._most_iterated_lines:
@@ -118,7 +118,7 @@ class Events:
         amounts = self._ever[:]
         for place, iterated in self._iterated.items():
             amounts[place] += iterated.allocated()
-        return _added(amounts, self._taken_out)
+        return _added(amounts, self._taken_out())
 
     def live(self) -> "array[int]":
         """Return the blocks of each class in use."""
@@ -142,32 +142,41 @@ class Events:
 
     def temporary(self) -> "array[int]":
         """Return the allocations of each class that the next line freed, or that behind a moment."""
-        return _added(_added(self._zeros(), self._taken_out), self._temporary)
+        return _added(_added(self._zeros(), self._taken_out()), self._temporary)
 
     def _zeros(self) -> "array[int]":
         return array("q", bytes(8 * len(self.sizes)))
 
-    def _count_between(self, text: bytes) -> None:
+    def _count_between(self, text: str) -> None:
         """Count a temporary block that is allocated by the last event, and freed by the first one of a text."""
         first = _FIRST_EVENT.search(text)
         if first is None:
             return
         name = first[1][2:]
-        if (self._last_event, first[1][:2]) == (b"+ " + name, b"- "):
-            with suppress(KeyError):
-                self._temporary[name] += self._sizes_by_name[name] >= 0
-        last = max(text.rfind(b"\n+ "), text.rfind(b"\n- ")) + 1
-        self._last_event = text[last:].partition(b"\n")[0]
+        if (self._last_event, first[1][:2]) == ("+ " + name, "- ") and self._size_of(name) is not None:
+            self._temporary[name] += 1
+        last = max(text.rfind("\n+ "), text.rfind("\n- ")) + 1
+        self._last_event = text[last:].partition("\n")[0]
 
-    def _size_of(self, name: bytes) -> int:
-        """Return the size of the blocks of a class, named as heaptrack writes it; keep it."""
+    def _size_of(self, name: str) -> int | None:
+        """Return the size of the blocks of a class, named as heaptrack writes it; None where there is none."""
         with suppress(ValueError):
             place = int(name, 16)
-            if 0 <= place < len(self.sizes) and name == b"%x" % place:
-                return self._sizes_by_name.setdefault(name, self.sizes[place])
-        raise KeyError(name)
+            if 0 <= place < len(self.sizes) and name == f"{place:x}":
+                return self.sizes[place]
+        return None
 
-    def _sums(self, lines: list[bytes]) -> tuple[list[int], bool]:
+    def _pairs_of(self, name: str) -> Iterator[int]:
+        """Return an iterator with the size of a class for each of its blocks that is taken out; keep it."""
+        size_bytes = self._size_of(name)
+        return _REFUSED if size_bytes is None else self._pairs.setdefault(name, repeat(size_bytes, maxsize))
+
+    def _taken_out(self) -> Counter[str]:
+        counts = Counter({name: maxsize - length_hint(sizes) for name, sizes in self._pairs.items()})
+        counts.subtract(self._put_back)
+        return counts
+
+    def _sums(self, lines: list[str]) -> tuple[list[int], bool]:
         """Return the memory in use before some lines and after each of them, and whether lines were skipped.
 
         Skipped lines are replaced by empty ones.
@@ -182,36 +191,36 @@ class Events:
             change = self._change_again(lines[at])
             if change is None:
                 is_damaged = True
-                self._skip(lines[at])
-                lines[at] = b""
+                self._skip(lines[at].encode("latin-1"))
+                lines[at] = ""
             sums.append(sums[-1] + (change or 0))
 
-    def _change_again(self, line: bytes) -> int | None:
+    def _change_again(self, line: str) -> int | None:
         """Return the change of a line whose iterator has ended; None where it is damaged."""
-        iterated, name = None, line[2:]
-        with suppress(ValueError):
-            place = int(name, 16)
-            iterated = self._iterated.get(place)
-        if iterated is None or line[:2] != b"- ":
+        try:
+            place = _number(line[2:])
+        except ValueError:
+            return None
+        iterated = self._iterated.get(place)
+        if iterated is None or line[:2] != "- ":
             return None
         live = iterated.live()
         if not live:
             # An iterator that has ended does not see later allocations.
             self._settle(place)
             return None
-        freed = repeat(-self.sizes[place], live)
-        self._iterators[b"- %x" % place] = freed
-        self._iterated[place] = _Iterated(iterated.made, freed, iterated.allocated())
+        freed = self._iterators[f"- {place:x}"] = repeat(-self.sizes[place], live)
+        iterated.freed, iterated.allocated_before = freed, iterated.allocated()
         return next(freed)
 
-    def _iterator(self, line: bytes) -> Iterator[int]:
+    def _iterator(self, line: str) -> Iterator[int]:
         """Return an iterator whose next item is the change of a line; without an item where the line is damaged."""
         sign, name = _SIGNS.get(line[:2]), line[2:]
         try:
             if sign is None:
-                self._read_other(line)
+                self._read_other(line.encode("latin-1"))
                 return _NO_CHANGE
-            place = int(name, 16)
+            place = _number(name)
             if place < 0:
                 return _REFUSED
             if self._ever[place] < self._few_events and place not in self._iterated:
@@ -225,7 +234,7 @@ class Events:
         if place not in self._iterated:
             self._iterate(place)
         # The number may be written in another way, as with zeros in front.
-        return self._iterators[line[:2] + b"%x" % place]
+        return self._iterators[f"{line[:2]}{place:x}"]
 
     def _iterate(self, place: int) -> None:
         """Make the iterators of a class."""
@@ -241,7 +250,7 @@ class Events:
             freed = iter(blocks)
             allocations = compress(made, filterfalse(blocks.append, _ONES))
             frees = compress(repeat(-size_bytes), freed)
-        self._iterators[b"+ %x" % place], self._iterators[b"- %x" % place] = allocations, frees
+        self._iterators[f"+ {place:x}"], self._iterators[f"- {place:x}"] = allocations, frees
         self._iterated[place] = _Iterated(made, freed, None if is_paired else 0)
 
     def _settle(self, place: int) -> None:
@@ -250,7 +259,7 @@ class Events:
         if iterated is not None:
             self._ever[place] += iterated.allocated()
             self._live[place] = iterated.live()
-            del self._iterators[b"+ %x" % place], self._iterators[b"- %x" % place]
+            del self._iterators[f"+ {place:x}"], self._iterators[f"- {place:x}"]
 
     def _settle_all(self) -> None:
         for place in list(self._iterated):
@@ -258,7 +267,8 @@ class Events:
         self._iterated_lines = 0
 
 
-class _Iterated(NamedTuple):
+@dataclass(slots=True)
+class _Iterated:
     """The iterators of a class.
 
     Attributes:
@@ -298,19 +308,19 @@ class _Peak(NamedTuple):
     moment: tuple[int, int]
     least_bytes: int
     most_bytes: int
-    lines: list[bytes]
+    lines: list[str]
     sums: list[int]
-    parts: list[bytes]
+    parts: list[str]
     sizes: list[int]
-    name: bytes = b""
+    name: str = ""
 
     def located(self) -> "_Peak":
         """Return the peak located: its bounds are equal."""
         if not self.sums:
             return self
-        size_bytes, at, name = self.least_bytes, self.sums.index(self.least_bytes), b""
+        size_bytes, at, name = self.least_bytes, self.sums.index(self.least_bytes), ""
         if self.sizes:
-            places = list(accumulate(map(bytes.count, self.parts[:-1:2], repeat(b"\n"))))
+            places = list(accumulate(map(str.count, self.parts[:-1:2], repeat("\n"))))
             tops = list(map(add, map(self.sums.__getitem__, places), self.sizes))
             top_bytes = max(tops)
             number = tops.index(top_bytes)
@@ -319,18 +329,23 @@ class _Peak(NamedTuple):
         return _Peak(self.moment, size_bytes, size_bytes, self.lines[at:], [], [], [], name)
 
 
-def _added(counts: "array[int]", by_name: Counter[bytes]) -> "array[int]":
+def _added(counts: "array[int]", by_name: Counter[str]) -> "array[int]":
     for name, count in by_name.items():
         counts[int(name, 16)] += count
     return counts
 
 
-class _Table(dict[bytes, _Item], Generic[_Item]):
+def _number(name: str) -> int:
+    """Read the number of a class; letters beyond ASCII are no spaces around it."""
+    return int(name.encode("latin-1"), 16)
+
+
+class _Table(dict[str, _Item], Generic[_Item]):
     """A dictionary that asks a function for what it lacks."""
 
-    def __init__(self, other: Callable[[bytes], _Item]) -> None:
+    def __init__(self, other: Callable[[str], _Item]) -> None:
         super().__init__()
         self._other = other
 
-    def __missing__(self, key: bytes) -> _Item:
+    def __missing__(self, key: str) -> _Item:
         return self._other(key)
