@@ -13,6 +13,10 @@ MOST_AMOUNT: Final = (1 << 63) - 1
 _CALL: Final = re.compile(r"0x([0-9A-Fa-f]{1,16}): (.*)", re.DOTALL)
 # dhat-rs adds the column.
 _SOURCE: Final = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
+# Nearly all labels: nothing behind the last ` (` is a parenthesis.
+_USUAL: Final = re.compile(
+    r"0x([0-9A-Fa-f]{1,16}): (.*) \((?:in ([^()]+)|([^():]+):([0-9]{1,9})(?::[0-9]{1,9})?)\)", re.DOTALL
+)
 _UNKNOWN: Final = "???"
 # Names and paths may contain parentheses: the number of places tried, from the end, for the end of the name.
 _MOST_TRIES: Final = 16
@@ -102,6 +106,11 @@ class CallTreeBuilder:
 
 def read_label(text: str) -> Frame:
     """Read one label. A label without an address is not a call, and is kept as text."""
+    usual = _USUAL.fullmatch(text)
+    if usual is not None:
+        addr_digits, function, path, file, line = usual.groups()
+        where = (None, None, _stated(path)) if file is None else (file, int(line))
+        return Frame(int(addr_digits, 16), _stated(function), *where)
     call = _CALL.fullmatch(text)
     if call is None:
         return Frame(label=text)

@@ -14,8 +14,9 @@ Source: coregrind/m_xtmemory.c of Valgrind 3.13 to 3.28.
 
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import compress, islice, repeat
+from itertools import compress, count, islice, repeat
 from typing import Final, NamedTuple
 
 from footprint.errors import InputError, Note
@@ -73,11 +74,12 @@ def _joined(tree: CallTree, blocks: CallTree) -> CallTree:
     counts = array("q", bytes(8 * len(tree)))
     counts[0] = blocks.total_bytes
     places = [0]
-    for parent, index, count in zip(blocks.parents[1:], blocks.frame_indexes[1:], blocks.node_bytes[1:], strict=True):
+    nodes = zip(blocks.parents[1:], blocks.frame_indexes[1:], blocks.node_bytes[1:], strict=True)
+    for parent, index, block_count in nodes:
         place = steps.get((places[parent], index), -1)
         places.append(place)
         if place > 0:
-            counts[place] += count
+            counts[place] += block_count
     return CallTree(tree.frames, tree.parents, tree.frame_indexes, tree.node_bytes, counts)
 
 
@@ -140,17 +142,6 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
     return reader.finish()
 
 
-class _Labels(dict[bytes, int]):
-    """The index of each label among the frames. The snapshots of a long run repeat few labels very often."""
-
-    text_bytes = 0
-
-    def __missing__(self, label: bytes) -> int:
-        place = self[label] = len(self)
-        self.text_bytes += len(label)
-        return place
-
-
 class _Unbalanced(NamedTuple):
     """A line whose callers do not add up to its bytes."""
 
@@ -167,16 +158,6 @@ class _Faults(NamedTuple):
     unbalanced: _Unbalanced | None = None
 
 
-class _Counts(dict[bytes, int]):
-    """The numbers of children by their digits: few values, mostly 0 and 1."""
-
-    def __missing__(self, digits: bytes) -> int:
-        count = int(digits)
-        if len(self) < 1 << 12:
-            self[digits] = count
-        return count
-
-
 class _Tree:
     """The columns of one tree, and the last node at each depth; only the root of a tree that is not wanted."""
 
@@ -188,20 +169,22 @@ class _Tree:
         self.child_counts = array("i")
         self._path = [-1]
 
-    def add(self, parts: Sequence[bytes], labels: _Labels, counts: _Counts) -> None:
+    def add(self, parts: Sequence[bytes], labels: dict[bytes, int]) -> None:
         """Add lines to the tree: four parts each, with an empty one before it, as `_NODE.split` has them."""
         indents, children, amounts, names = (parts[place::5] for place in range(1, 5))
-        self.child_counts.extend(map(counts.__getitem__, children))
-        self.node_bytes.extend(map(int, amounts))
-        self.frame_indexes.extend(map(labels.__getitem__, names))
+        # An array takes a list faster than an iterator.
+        self.child_counts.fromlist(list(map(int, children)))
+        self.node_bytes.fromlist(list(map(int, amounts)))
+        self.frame_indexes.fromlist(list(map(labels.__getitem__, names)))
         depths = list(map(len, indents))
-        path, parents = self._path, self.parents
+        path, parents = self._path, list[int]()
         # A line that is too deep gets the parent -1: the numbers of children reveal it at the end.
         path.extend(repeat(-1, max(depths) + 2 - len(path)))
         append = parents.append
-        for node, depth in enumerate(depths, len(parents)):
+        for node, depth in enumerate(depths, len(self.parents)):
             append(path[depth])
             path[depth + 1] = node
+        self.parents.fromlist(parents)
 
     def faults(self) -> _Faults:
         """Check the tree: it has one root, and each line has its number of callers, which add up to its bytes."""
@@ -229,8 +212,9 @@ class _Reader:
     def __init__(self, source: str, wanted: Collection[int] | None) -> None:
         self._source = source
         self._wanted = wanted
-        self._labels = _Labels()
-        self._counts = _Counts()
+        # The index of each label among the frames: the snapshots of a long run repeat few labels very often.
+        self._labels = defaultdict[bytes, int](count().__next__)
+        self._label_bytes = 0
         self._heads: list[tuple[HeapSnapshot, _Tree | None]] = []
         self._tree: _Tree | None = None
         self._header: tuple[str | None, str, str] | None = None
@@ -302,7 +286,9 @@ class _Reader:
                 end = line.end()
             parts = _NODE.split(text[position:end])
         if len(parts) > 1:
-            tree.add(parts, self._labels, self._counts)
+            label_count = len(self._labels)
+            tree.add(parts, self._labels)
+            self._label_bytes += sum(map(len, islice(reversed(self._labels), len(self._labels) - label_count)))
             self._node_count += len(parts) // 5
             self._check_bounds(tree)
         return end
@@ -313,7 +299,7 @@ class _Reader:
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         if self._node_count > _MOST_NODES_IN_ALL:
             raise InputError(self._source, f"up to snapshot {number} its trees have more lines than fit into memory")
-        if len(self._labels) > _MOST_LABELS or self._labels.text_bytes > _MOST_LABEL_BYTES:
+        if len(self._labels) > _MOST_LABELS or self._label_bytes > _MOST_LABEL_BYTES:
             raise InputError(self._source, f"by snapshot {number} it names more places than any program has")
 
     def _pass_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
@@ -322,7 +308,9 @@ class _Reader:
             root = _NODE.match(text, position)
             if root is None or root[1]:
                 return position
-            tree.add((b"", *root.groups()), self._labels, self._counts)
+            tree.parents.append(-1)
+            tree.frame_indexes.append(self._labels[root[4]])
+            tree.node_bytes.append(int(root[3]))
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
@@ -391,19 +379,23 @@ class _Reader:
         description, command, unit = self._header or (None, None, None)
         self._leave_out_others()
         frames = tuple(read_label(label.decode("utf-8", "surrogateescape")) for label in self._labels)
+        detailed = tuple(place for place, (_, tree) in enumerate(self._heads) if tree is not None)
+        roots = {tree.frame_indexes[0] for _, tree in self._heads if tree is not None}
+        has_columns = any(_HEADING.match(frames[root].label or "") for root in roots)
         snapshots = tuple(
             head
-            if tree is None
+            if tree is None or not (tree.is_wanted or has_columns)
             else head._replace(tree=CallTree(frames, tree.parents, tree.frame_indexes, tree.node_bytes))
             for head, tree in self._heads
         )
         tallies: tuple[Tally, ...] = ()
-        xtree = read_columns(snapshots)
+        xtree = read_columns(snapshots) if has_columns else None
         if xtree is not None:
             snapshots, tallies = xtree
         is_xtree = xtree is not None and len(snapshots) <= 1
-        detailed: tuple[int, ...] = ()
-        if not is_xtree:
+        if is_xtree:
+            detailed = ()
+        elif has_columns:
             detailed = tuple(place for place, snapshot in enumerate(snapshots) if snapshot.tree is not None)
             unwanted = set(detailed).difference(detailed if self._wanted is None else self._wanted)
             snapshots = tuple(kept._replace(tree=None) if n in unwanted else kept for n, kept in enumerate(snapshots))
