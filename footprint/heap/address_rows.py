@@ -15,6 +15,7 @@ from typing import Final
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.profile import GO_HEAP, Counted, Frame, HeapSnapshot, Module, Profile, Tally, sampled_notes
+from footprint.members import lazy_pattern
 from footprint.system.decompression import lines_of
 from footprint.text.units import counted
 
@@ -22,7 +23,7 @@ from footprint.text.units import counted
 _MOST_ADDRS: Final = 1 << 21
 _FIGURES: Final = ("blocks in use", "bytes in use", "blocks ever allocated", "bytes ever allocated")
 _MAP_HEADING: Final = b"MAPPED_LIBRARIES:"
-_MAPPING: Final = re.compile(
+_MAPPING: Final = lazy_pattern(
     rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) +[r-][w-][x-][ps] +([0-9a-f]{1,16}) +"
     rb"[0-9a-f]{1,8}:[0-9a-f]{1,8} +[0-9]{1,20} *(.*)"
 )
@@ -32,19 +33,19 @@ Estimate = Callable[[int, int, int], tuple[int, int]]
 """Estimates blocks and bytes from those of the samples, and their period."""
 _AMOUNT: Final = rb" *([0-9]{1,18})"
 _GPERFTOOLS_AMOUNTS: Final = _AMOUNT + rb":" + _AMOUNT + rb" *\[" + _AMOUNT + rb":" + _AMOUNT + rb"\] *@"
-_GPERFTOOLS_HEADER: Final = re.compile(rb"heap profile:" + _GPERFTOOLS_AMOUNTS + rb" ?([^/\s]*)(?:/([0-9]{1,18}))?")
-_GPERFTOOLS_ROW: Final = re.compile(_GPERFTOOLS_AMOUNTS + rb"((?: +(?:0x)?[0-9A-Fa-f]{1,16})*)\s*")
-_JEMALLOC_HEADER: Final = re.compile(rb"heap_v2/([0-9]{1,18})")
-_JEMALLOC_STACK: Final = re.compile(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
+_GPERFTOOLS_HEADER: Final = lazy_pattern(rb"heap profile:" + _GPERFTOOLS_AMOUNTS + rb" ?([^/\s]*)(?:/([0-9]{1,18}))?")
+_GPERFTOOLS_ROW: Final = lazy_pattern(_GPERFTOOLS_AMOUNTS + rb"((?: +(?:0x)?[0-9A-Fa-f]{1,16})*)\s*")
+_JEMALLOC_HEADER: Final = lazy_pattern(rb"heap_v2/([0-9]{1,18})")
+_JEMALLOC_STACK: Final = lazy_pattern(rb"@((?: 0x[0-9A-Fa-f]{1,16})*) *")
 # One line for all threads, and one line per thread, which may have a name.
-_JEMALLOC_AMOUNTS: Final = re.compile(
+_JEMALLOC_AMOUNTS: Final = lazy_pattern(
     rb" *t(\*|[0-9]{1,20}): ([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\](?: .*)?"
 )
 _GO_AMOUNTS: Final = rb"([0-9]{1,18}): ([0-9]{1,18}) \[([0-9]{1,18}): ([0-9]{1,18})\] @"
-_GO_HEADER: Final = re.compile(rb"heap profile: " + _GO_AMOUNTS + rb" heap/([0-9]{1,18})")
-_GO_ROW: Final = re.compile(_GO_AMOUNTS + rb"((?: 0x[0-9a-f]{1,16})*)\s*")
-_GO_CALL: Final = re.compile(rb"#\t+0x([0-9a-f]{1,16})(?:\t+([^\t]+)\+0x[0-9a-f]{1,16}\t+([^\t]+):([0-9]{1,9}))?\s*")
-_GO_MARK: Final = re.compile(rb"\n#\t+0x|\n# runtime\.MemStats")
+_GO_HEADER: Final = lazy_pattern(rb"heap profile: " + _GO_AMOUNTS + rb" heap/([0-9]{1,18})")
+_GO_ROW: Final = lazy_pattern(_GO_AMOUNTS + rb"((?: 0x[0-9a-f]{1,16})*)\s*")
+_GO_CALL: Final = lazy_pattern(rb"#\t+0x([0-9a-f]{1,16})(?:\t+([^\t]+)\+0x[0-9a-f]{1,16}\t+([^\t]+):([0-9]{1,9}))?\s*")
+_GO_MARK: Final = lazy_pattern(rb"\n#\t+0x|\n# runtime\.MemStats")
 
 
 def _estimate(block_count: int, size_bytes: int, period_bytes: int) -> tuple[int, int]:

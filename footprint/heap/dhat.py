@@ -4,7 +4,6 @@ Source: the notes on the file format in dhat/dh_main.c of Valgrind 3.15 to 3.28.
 """
 
 import json
-import re
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -14,6 +13,7 @@ from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder, read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.json.stream import JsonStream
+from footprint.members import lazy_pattern
 
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
 # The amounts of a point, by the list of the points: version 1 has `aps`.
@@ -23,8 +23,8 @@ _AMOUNTS: Final = {
 }
 _NO_AMOUNT: Final = -1
 # The counts of accesses, which no answer needs, so they are not checked; and the stack that ends a point.
-_ACCESSES: Final = re.compile(r'"acc":\[[0-9,-]*\][ \t\n\r]*,')
-_STACK: Final = re.compile(r'"fs":\[([0-9,]+)\][ \t\n\r]*\}(?:[ \t\n\r]*,[ \t\n\r]*|\Z)')
+_ACCESSES: Final = lazy_pattern(r'"acc":\[[0-9,-]*\][ \t\n\r]*,')
+_STACK: Final = lazy_pattern(r'"fs":\[([0-9,]+)\][ \t\n\r]*\}(?:[ \t\n\r]*,[ \t\n\r]*|\Z)')
 _DIGITS: Final = b"0123456789"
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
 _NO_NUMBER: Final = bytes({*range(256)}.difference(_DIGITS + b","))

@@ -26,6 +26,7 @@ from footprint.heap.nmt import looks_like_nmt, read_nmt
 from footprint.heap.pprof import looks_like_pprof, read_pprof
 from footprint.heap.profile import Buffer, Profile
 from footprint.heap.v8 import looks_like_v8, read_v8
+from footprint.members import lazy_pattern
 from footprint.system.decompression import pieces_of
 from footprint.text.units import counted
 
@@ -70,7 +71,7 @@ _LONGEST_LINE: Final = 80
 
 # Files that are not read, by their first bytes: what they are, and what to do instead.
 _REFUSED: Final = tuple(
-    (re.compile(start, re.DOTALL), cause)
+    (lazy_pattern(start, re.DOTALL), cause)
     for start, cause in (
         (rb"\xff\xfe|\xfe\xff", "a text in UTF-16: `iconv -f UTF-16 -t UTF-8` makes it one that can be read"),
         (rb"# callgrind format", "an XTree in callgrind's format: Valgrind writes massif's to a file named `*.ms`"),

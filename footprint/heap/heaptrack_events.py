@@ -23,6 +23,8 @@ from operator import add, length_hint
 from sys import maxsize
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from footprint.members import lazy_pattern
+
 # Iterators take up to 0.8 KB per class, and a byte per allocation: classes with few events have none.
 _MOST_ITERATED_CLASSES: Final = 1 << 16
 _FEW_EVENTS: Final = 4
@@ -31,8 +33,8 @@ _FEW_BLOCKS: Final = 16
 _LINES_OF_ITERATORS: Final = (1 << 17, 1 << 24)
 _LINES_AFTER_PEAK: Final = 1 << 15
 _SIGNS: Final = {"+ ": 1, "- ": -1}
-_TEMPORARY: Final = re.compile(r"\n\+ (.{1,8}+)\n- \1$", re.MULTILINE)
-_FIRST_EVENT: Final = re.compile(r"\n([+-] .*)")
+_TEMPORARY: Final = lazy_pattern(r"\n\+ (.{1,8}+)\n- \1$", re.MULTILINE)
+_FIRST_EVENT: Final = lazy_pattern(r"\n([+-] .*)")
 _ONES: Final = repeat(1)
 _NO_CHANGE: Final = repeat(0)
 _REFUSED: Final[Iterator[int]] = iter(())

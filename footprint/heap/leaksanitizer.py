@@ -3,28 +3,28 @@
 Source: lsan_common.cpp and sanitizer_stacktrace_printer.cpp of LLVM 19.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import WHOLE_FILE, Counted, Frame, Module, Profile, Tally
+from footprint.members import lazy_pattern
 from footprint.system.decompression import lines_of
 from footprint.text.units import counted
 
 _TITLE: Final = b"LeakSanitizer: detected memory leaks"
 _MOST_CALLS: Final = 1 << 21
-_COLOR: Final = re.compile(rb"\x1b\[[0-9;]{0,16}m")
-_PID: Final = re.compile(rb"==([0-9]{1,9})==ERROR: " + _TITLE)
-_LEAK: Final = re.compile(rb"(?:Direct|Indirect) leak of ([0-9]{1,18}) byte\(s\) in ([0-9]{1,18}) object\(s\)")
-_CALL: Final = re.compile(rb" +#[0-9]{1,4} 0x([0-9a-f]{1,16})(?: in (.*)| *(\(.*))")
-_PLACE: Final = re.compile(
+_COLOR: Final = lazy_pattern(rb"\x1b\[[0-9;]{0,16}m")
+_PID: Final = lazy_pattern(rb"==([0-9]{1,9})==ERROR: " + _TITLE)
+_LEAK: Final = lazy_pattern(rb"(?:Direct|Indirect) leak of ([0-9]{1,18}) byte\(s\) in ([0-9]{1,18}) object\(s\)")
+_CALL: Final = lazy_pattern(rb" +#[0-9]{1,4} 0x([0-9a-f]{1,16})(?: in (.*)| *(\(.*))")
+_PLACE: Final = lazy_pattern(
     r"(.+) \(([^()]+)\+0x[0-9a-f]{1,16}\)|(.+?) (/.+?|[^ /.]*[/.][^ ]*?)(?::([0-9]{1,9}))?(?::[0-9]{1,9})?"
 )
-_OBJECT: Final = re.compile(r"\(([^()]+)\+0x([0-9a-f]{1,16})\)")
-_BUILD_ID: Final = re.compile(r" \(BuildId: ([0-9a-f]{1,64})\)$")
-_SUMMARY: Final = re.compile(rb"SUMMARY: [A-Za-z]{1,32}: ([0-9]{1,18}) byte\(s\) leaked in ([0-9]{1,18}) allocation")
+_OBJECT: Final = lazy_pattern(r"\(([^()]+)\+0x([0-9a-f]{1,16})\)")
+_BUILD_ID: Final = lazy_pattern(r" \(BuildId: ([0-9a-f]{1,64})\)$")
+_SUMMARY: Final = lazy_pattern(rb"SUMMARY: [A-Za-z]{1,32}: ([0-9]{1,18}) byte\(s\) leaked in ([0-9]{1,18}) allocation")
 
 
 def looks_like_leaksanitizer(start: bytes) -> bool:

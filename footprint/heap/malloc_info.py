@@ -3,19 +3,19 @@
 Source: malloc/malloc.c of glibc 2.36, `__malloc_info`.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile
+from footprint.members import lazy_pattern
 from footprint.system.decompression import whole_of
 from footprint.text.units import counted, format_bytes
 
 _MOST_BYTES: Final = 64 << 20
-_START: Final = re.compile(rb"\s*<malloc version=")
-_FIGURE: Final = re.compile(
+_START: Final = lazy_pattern(rb"\s*<malloc version=")
+_FIGURE: Final = lazy_pattern(
     rb'<heap nr="([0-9]{1,9})">|</heap>|'
     rb'<(total|system) type="(fast|rest|mmap|current)"(?: count="([0-9]{1,18})")? size="([0-9]{1,18})"/>'
 )

@@ -11,6 +11,7 @@ from typing import Final
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import WHOLE_FILE, CallTree, Counted, Frame, HeapSnapshot, Module, Profile, Tally
+from footprint.members import lazy_pattern
 from footprint.system.decompression import lines_of
 from footprint.text.units import counted
 
@@ -18,8 +19,8 @@ _MOST_EVENTS: Final = 1 << 24
 _MOST_CALLERS: Final = 1 << 18
 _LONGEST_CALLER: Final = 4096
 _ADDR: Final = rb"0x([0-9a-f]{1,16})"
-_EVENT: Final = re.compile(rb"@ (.*?) ?([-+<>]) " + _ADDR + rb"(?: 0x([0-9a-f]{1,15})| 0)?")
-_CALLER: Final = re.compile(r"(?:(.*):)?(?:\((.*?)(?:\+(?:0x)?[0-9a-f]{1,16})?\))?\[0x([0-9a-f]{1,16})\]", re.DOTALL)
+_EVENT: Final = lazy_pattern(rb"@ (.*?) ?([-+<>]) " + _ADDR + rb"(?: 0x([0-9a-f]{1,15})| 0)?")
+_CALLER: Final = lazy_pattern(r"(?:(.*):)?(?:\((.*?)(?:\+(?:0x)?[0-9a-f]{1,16})?\))?\[0x([0-9a-f]{1,16})\]", re.DOTALL)
 
 
 def looks_like_mtrace(start: bytes) -> bool:

@@ -10,17 +10,18 @@ from typing import Final
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import Counted, Frame, HeapSnapshot, Profile
+from footprint.members import lazy_pattern
 from footprint.system.decompression import lines_of
 from footprint.text.units import format_bytes
 
 _MOST_CATEGORIES: Final = 1 << 16
-_START: Final = re.compile(rb"(?:[0-9]{1,9}:)?\s*Native Memory Tracking:")
+_START: Final = lazy_pattern(rb"(?:[0-9]{1,9}:)?\s*Native Memory Tracking:")
 _SCALES: Final = {b"": 1, b"KB": 1 << 10, b"MB": 1 << 20, b"GB": 1 << 30}
 _AMOUNT: Final = rb"([0-9]{1,15})(KB|MB|GB|)"
-_CATEGORY: Final = re.compile(rb"- +(\S.*?) \(reserved=" + _AMOUNT + rb", committed=" + _AMOUNT + rb"[^)]*\)")
-_TOTAL: Final = re.compile(rb"Total: +reserved=" + _AMOUNT + rb", committed=" + _AMOUNT)
-_MALLOC: Final = re.compile(rb" +\((malloc|arena|tracking overhead)=" + _AMOUNT + rb"(?:[^#)]*#([0-9]{1,15}))?")
-_MAPPED: Final = re.compile(rb" +\((?:mmap|stack): reserved=" + _AMOUNT + rb", committed=" + _AMOUNT)
+_CATEGORY: Final = lazy_pattern(rb"- +(\S.*?) \(reserved=" + _AMOUNT + rb", committed=" + _AMOUNT + rb"[^)]*\)")
+_TOTAL: Final = lazy_pattern(rb"Total: +reserved=" + _AMOUNT + rb", committed=" + _AMOUNT)
+_MALLOC: Final = lazy_pattern(rb" +\((malloc|arena|tracking overhead)=" + _AMOUNT + rb"(?:[^#)]*#([0-9]{1,15}))?")
+_MAPPED: Final = lazy_pattern(rb" +\((?:mmap|stack): reserved=" + _AMOUNT + rb", committed=" + _AMOUNT)
 
 
 def looks_like_nmt(start: bytes) -> bool:

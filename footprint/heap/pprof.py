@@ -22,6 +22,7 @@ from footprint.heap.profile import (
     Tally,
     sampled_notes,
 )
+from footprint.members import lazy_pattern
 from footprint.system.decompression import whole_of
 from footprint.text.units import first_of
 
@@ -36,7 +37,7 @@ _MOST_CALLS_PER_BYTE: Final = 3
 # There is no magic number. The first fields are the time and period, a type (two indexes of strings), or the empty
 # first string.
 _INDEX: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-_START: Final = re.compile(
+_START: Final = lazy_pattern(
     rb"(?:[\x48\x50\x60]" + _INDEX + rb"){0,3}"
     rb"(?:[\x0a\x5a][\x02-\x0c]\x08" + _INDEX + rb"(?:\x10" + _INDEX + rb")?|\x32\x00)"
     rb"[\x0a\x12\x1a\x22\x2a\x32\x48\x50\x5a\x60]",
@@ -49,10 +50,10 @@ _PERIOD, _COMMENT, _COMMENTS, _DEFAULT_TYPE = 0x60, 0x68, 0x6A, 0x70
 _NUMBERS: Final = (0x08, 0x10, 0x18, 0x20, 0x28, 0x30)
 _PACKED_1, _PACKED_2, _LINES = 0x0A, 0x12, 0x22
 # Names of sample types: bytes in use, and bytes counted over the run.
-_IN_USE: Final = re.compile(
+_IN_USE: Final = lazy_pattern(
     r"inuse(?:[-_]space)?|space|heap[-_]space|heap[-_]live[-_]size|live|unreleased (?:malloc )?size"
 )
-_ALLOCATED: Final = re.compile(
+_ALLOCATED: Final = lazy_pattern(
     r"alloc(?:ated|ations)?(?:[-_](?:space|size))?|alloc_(?:in_new|outside)_tlab_bytes|total (?:malloc )?size"
 )
 # tcmalloc has the same sample types for blocks in use and for blocks that were allocated: the default is another one.

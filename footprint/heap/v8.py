@@ -4,20 +4,20 @@ Source: SamplingHeapProfile in protocol.json of the Chrome DevTools; sampling-he
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from footprint.errors import InputError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder
 from footprint.heap.profile import V8_HEAP, Counted, Frame, HeapSnapshot, Profile, sampled_notes
+from footprint.members import lazy_pattern
 from footprint.system.decompression import whole_of
 
 _MOST_BYTES: Final = 128 << 20
 _MOST_CALLS: Final = 1 << 23
 # A node has two brackets and more text than this; a text of brackets alone would fill the memory.
 _LEAST_BYTES_PER_BRACKET: Final = 12
-_START: Final = re.compile(rb'\s*\{\s*"head"\s*:\s*\{\s*"callFrame"')
+_START: Final = lazy_pattern(rb'\s*\{\s*"head"\s*:\s*\{\s*"callFrame"')
 
 
 def looks_like_v8(start: bytes) -> bool:
