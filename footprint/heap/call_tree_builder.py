@@ -109,8 +109,9 @@ def read_label(text: str) -> Frame:
     usual = _USUAL.fullmatch(text)
     if usual is not None:
         addr_digits, function, path, file, line = usual.groups()
-        where = (None, None, _stated(path)) if file is None else (file, int(line))
-        return Frame(int(addr_digits, 16), _stated(function), *where)
+        if file is None:
+            return Frame(int(addr_digits, 16), _stated(function), object=_stated(path))
+        return Frame(int(addr_digits, 16), _stated(function), file, int(line))
     call = _CALL.fullmatch(text)
     if call is None:
         return Frame(label=text)

@@ -314,8 +314,7 @@ class _Reader:
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
-        # A search for a longer text takes larger steps.
-        mark = text.find(_NEXT, position)
+        mark = _next_part(text, position)
         if mark < 0 and self._header is None:
             mark = min((at for start in _HEADER_STARTS if (at := text.find(start, position)) >= 0), default=-1)
         end = mark + 1 if mark >= 0 else max(position, text.rfind(b"\n", position) + 1)
@@ -455,6 +454,15 @@ class _Reader:
                 f"{line.told_bytes:,} bytes"
             )
             yield Note("heap-tree-unbalanced", source, detail)
+
+
+def _next_part(text: bytes, position: int) -> int:
+    """Return where the line end before the next `#-----------` is; -1 where there is none."""
+    at = text.find(b"#", position)
+    if at < 0 or text.startswith(_NEXT, at - 1):
+        return max(-1, at - 1)
+    # Names contain `#`, too. The search for a long text takes larger steps than that for a short one.
+    return text.find(_NEXT, position)
 
 
 def _with_peak(snapshots: tuple[HeapSnapshot, ...], description: str) -> tuple[tuple[HeapSnapshot, ...], int | None]:

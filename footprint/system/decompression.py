@@ -10,7 +10,9 @@ from footprint.errors import InputError, UnsupportedError
 from footprint.system.files import COMPRESSED_STARTS, is_compressed
 from footprint.system.limits import unpacked
 
-PIECE_BYTES: Final = 1 << 18
+# The C library maps larger pieces anew, page by page, each time. Unpackers take longer for many small ones.
+PIECE_BYTES: Final = 1 << 16
+_UNPACKED_PIECES: Final = 4
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = COMPRESSED_STARTS
@@ -173,7 +175,7 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
 
     while True:
         try:
-            piece = file.read(PIECE_BYTES)
+            piece = file.read(_UNPACKED_PIECES * PIECE_BYTES)
         # The errors of the zstd modules have no common base class, and the modules may be missing.
         except (OSError, EOFError, ValueError, zlib.error) as error:
             raise InputError(source, f"the compressed data is damaged: {error}") from error
