@@ -7,6 +7,7 @@ function have rows of their own with the cause, so the rows always add up to the
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice, repeat
+from operator import or_
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -73,10 +74,10 @@ def attribute(tree: CallTree, calls: Sequence[Call]) -> HeapShares:
     # Per frame, and of the root last: there are few frames.
     sizes, counts = _sums_of_nodes(tree, calls) if tree.runs is None else _sums_of_ends(tree, calls)
     has_blocks = tree.total_blocks is not None
+    charged_calls = compress(zip((*calls, _NOBODY), sizes, counts, strict=True), map(or_, sizes, counts))
     shares = [
         Share(call.owner, call.function, size_bytes, block_count if has_blocks else None)
-        for call, size_bytes, block_count in zip((*calls, _NOBODY), sizes, counts, strict=True)
-        if size_bytes or block_count
+        for call, size_bytes, block_count in charged_calls
     ]
     return HeapShares(add_up_shares(shares), tree.total_bytes, tree.total_blocks)
 
@@ -93,8 +94,7 @@ def _sums_of_ends(tree: CallTree, calls: Sequence[Call]) -> tuple[list[int], lis
 
 def _sums_of_nodes(tree: CallTree, calls: Sequence[Call]) -> tuple[list[int], list[int]]:
     """Add up the same for a tree that has the amounts of its nodes: most of the nodes are not visited."""
-    can_ask, inlined = _can_ask(calls), tree.inlined_nodes()
-    parents, indexes = tree.parents, tree.frame_indexes
+    inlined, parents, indexes = tree.inlined_nodes(), tree.parents, tree.frame_indexes
     sizes, counts = [0] * (len(calls) + 1), [0] * (len(calls) + 1)
     sizes[_ROOT], counts[_ROOT] = tree.total_bytes, tree.total_blocks or 0
     columns = [(sizes, tree.node_bytes)]
@@ -106,7 +106,7 @@ def _sums_of_nodes(tree: CallTree, calls: Sequence[Call]) -> tuple[list[int], li
     for node in compress(range(1, len(tree)), map(is_open.__getitem__, islice(parents, 1, None))):
         place = indexes[node]
         above = indexes[parents[node]] if parents[node] else _ROOT
-        is_open[node] = inlined[node] or not can_ask[place]
+        is_open[node] = inlined[node] or not _can_be_charged(calls[place])
         for sums, amounts in columns:
             sums[place] += amounts[node]
             sums[above] -= amounts[node]
@@ -301,4 +301,8 @@ class _Functions:
 
 def _can_ask(calls: Sequence[Call]) -> list[bool]:
     """Return for each frame whether it can be charged: allocation functions cannot."""
-    return [not call.rule and call.owner != BELOW_THRESHOLD for call in calls]
+    return list(map(_can_be_charged, calls))
+
+
+def _can_be_charged(call: Call) -> bool:
+    return not call.rule and call.owner != BELOW_THRESHOLD
