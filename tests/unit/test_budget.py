@@ -677,6 +677,16 @@ def test_a_symbol_that_is_named_as_it_is_shown_grew_as_one_that_is_named_as_the_
         assert (result.grew_from, result.is_growth, result.contributors) == (0, True, (("answer.1 (base)", 4096),))
 
 
+def test_what_is_surely_written_at_start_grew_by_what_each_file_has_more_than_before() -> None:
+    objects = tuple(
+        [o._replace(own_bytes=o.own_bytes - 3 * KIB) if o.path.endswith("/base") else o for o in BASE.objects]
+    )
+    startup_min = BASE.totals.startup_min._replace(bytes=(BASE.totals.startup_min.bytes or 0) - 3 * KIB)
+    before = replace(BASE, objects=objects, totals=BASE.totals._replace(startup_min=startup_min))
+    result = only(checked("[budgets]\nfloor_bytes = { max_increase = 0 }", BASE, before))
+    assert (result.fails, result.contributors) == (True, (("base", 3 * KIB),))
+
+
 def test_an_absolute_limit_and_one_of_growth_are_two_results() -> None:
     found = checked("[budgets]\nprivate_bytes = { max = '1 GiB', max_increase = 0 }", BASE, SMALLER)
     assert [result.grew_from is None for result in found.results] == [True, False]

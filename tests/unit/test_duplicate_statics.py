@@ -202,6 +202,20 @@ def test_without_lines_three_constants_in_one_order_speak_for_a_header(
     assert (OF_ORDER in colours.reasons) == is_sure
 
 
+@pytest.mark.parametrize("form", ["{}.3", "f.{}"])
+def test_one_order_of_three_constants_of_functions_speaks_for_no_header(form: str) -> None:
+    symbols, contents = [], b""
+    for file in ("a.c", "b.c", "c.c"):
+        symbols.append(source(file))
+        for one in ORDERED:
+            symbols.append(static(form.format(one), len(contents) // 32, ".rodata"))
+            contents += one.encode().ljust(32, b"!")
+    sections = [Section(".rodata", flags=RO, data=contents) if one.name == ".rodata" else one for one in SECTIONS]
+    for copied in find_copies(read(symbols, sections)):
+        assert copied.confidence is Confidence.LOW
+        assert OF_ORDER not in copied.reasons
+
+
 def test_a_hidden_global_that_link_time_optimisation_made_of_a_static_is_a_copy() -> None:
     hidden: dict[str, Any] = {"binding": STB_GLOBAL, "visibility": STV_HIDDEN}
     found = only([static(f"table.lto_priv.{at}", at, **hidden) for at in range(3)])

@@ -221,6 +221,16 @@ def test_shared_memory_at_the_addresses_of_a_bss_is_not_the_bss() -> None:
     assert owners(parts)[3:] == [("/SYSV00000000 (deleted)", "shared", "name")]
 
 
+@pytest.mark.parametrize(
+    ("name", "owner"), [("anon_inode:[x]", "anon_inode:[x]"), ("", "/lib/library.so"), ("[heap]", "/lib/library.so")]
+)
+def test_private_memory_at_the_addresses_of_a_bss_is_the_bss_where_it_has_no_name_or_one_of_the_kernel(
+    name: str, owner: str
+) -> None:
+    parts = parts_of([*loaded(), mapped(B + 0x4000, 2, "rw-p", name=name)], LIBRARY)
+    assert [found for found, _, _ in owners(parts)[3:]] == [owner]
+
+
 def test_a_shared_object_that_is_only_read_owns_nothing_behind_its_mapping() -> None:
     # As a debugger or a linker maps it: the whole file, from its start. What is behind is somebody else's memory.
     whole_file = mapped(B, 4, "r--p", 0, LIBRARY)
