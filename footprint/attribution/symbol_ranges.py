@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import compress, islice, repeat
-from operator import is_, is_not, itemgetter, sub
+from operator import is_, is_not, itemgetter, le, sub
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -367,10 +367,10 @@ def _sections_between(start: int, end: int, contents: Contents, image: Image | N
 
 def _disjoint_sections(claims: _Sections) -> _Sections:
     """Resolve overlaps: the stronger claim wins, whatever range is asked for later."""
-    # In order, they seldom overlap.
     claims = sorted([claim for claim in claims if claim.start < claim.end], key=_start_of)
-    if not claims:
-        return []
+    # They seldom overlap.
+    if all(map(le, map(_end_of, claims), map(_start_of, islice(claims, 1, None)))):
+        return claims
     start, end = claims[0].start, max(claim.end for claim in claims)
     nobody: _SectionOwner = (None, "", None)
     pieces = partition(start, end, claims, lambda gap: [Piece(gap.start, gap.end, nobody)]).pieces
