@@ -180,7 +180,7 @@ def project_process(  # noqa: PLR0913 # keyword-only
     if status is None or not kernel or totals.private.bytes is None:
         raise UsageError(f"the {model.value} model needs a live process: a text does not show threads and page tables")
     if model is Model.THREADS:
-        terms = _thread_terms(totals, ledger, status, costs, mapping_count, thread_table_bytes or 0)
+        terms = _thread_terms(totals, ledger, kernel, status, costs, mapping_count, thread_table_bytes or 0)
         return project([*terms, *files], Basis.PER_PROCESS, question, tasks=1)
     if parent and files and (more_bytes := _files_bytes(parent.totals) - sum(file.size_bytes for file in files)) > 0:
         files[-1] = files[-1]._replace(size_bytes=files[-1].size_bytes + more_bytes)
@@ -309,7 +309,13 @@ def _parent_terms(totals: Totals, kernel_bytes: int, parent: ForkParent | None) 
 
 
 def _thread_terms(
-    totals: Totals, ledger: Sequence[Row], status: Status, costs: Costs, mapping_count: int, table_bytes: int
+    totals: Totals,
+    ledger: Sequence[Row],
+    kernel: Sequence[KernelCost],
+    status: Status,
+    costs: Costs,
+    mapping_count: int,
+    table_bytes: int,
 ) -> list[Term]:
     """Return the terms of more threads: the average of what the present threads have touched."""
     threads = status.thread_count or 1
@@ -340,5 +346,7 @@ def _thread_terms(
     table = ("page tables of a thread", table_bytes // others, Evidence.DERIVED) if others and table_bytes else None
     terms.append(_per_unit(*(table or ("page tables of a thread (assumed)", _ASSUMED_TABLE_BYTES, Evidence.ESTIMATED))))
     terms.append(_per_unit("kernel stack and objects of a thread", after - before, Evidence.ESTIMATED))
-    terms.append(_once("the process as it is", totals.per_process.bytes or 0, totals.per_process.evidence))
+    process_bytes = (totals.private.bytes or 0) + totals.of_which.own_shared_bytes
+    process_bytes += sum(cost.size_bytes for cost in kernel)
+    terms.append(_once("the process as it is", process_bytes, totals.per_process.evidence))
     return terms
