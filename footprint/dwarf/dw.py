@@ -87,6 +87,7 @@ FORM_GNU_STRP_ALT: Final = 0x1F21
 OP_ADDR: Final = 0x03
 OP_CONST4U: Final = 0x0C
 OP_CONST8U: Final = 0x0E
+OP_PLUS_UCONST: Final = 0x23
 OP_PIECE: Final = 0x93
 OP_ADDRX: Final = 0xA1
 OP_CONSTX: Final = 0xA2

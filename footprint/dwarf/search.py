@@ -10,6 +10,7 @@ Source: DWARF 5, sections 2.6 (Location Descriptions) and 7.27 (Address Table); 
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
@@ -19,6 +20,7 @@ from footprint.dwarf.places import VariablePlace
 from footprint.dwarf.proof import Candidates, Prover
 from footprint.dwarf.sections import DebugSection
 from footprint.dwarf.units import DebugInfo, Entry, Unit
+from footprint.elf import abi
 from footprint.errors import InputError
 from footprint.members import NamedTuple, lazy_pattern
 
@@ -56,6 +58,10 @@ _TLS_CONSTANT_BYTES: Final = {dw.OP_CONST4U: 4, dw.OP_CONST8U: 8}
 
 # DW_AT_addr_base and DW_AT_GNU_addr_base as LEB128, with the forms of offsets.
 _BASE: Final = lazy_pattern(rb"(?:\x73|\xb3\x42)[\x06\x07\x17]")
+# For these clang joins variables to one, and describes each by the place of the first of them and an offset.
+MERGING_MACHINES: Final = frozenset({abi.EM_AARCH64, abi.EM_ARM, abi.EM_PPC, abi.EM_PPC64, abi.EM_RISCV})
+
+_OFFSET_BEHIND: Final = bytes([dw.OP_PLUS_UCONST])
 _CODES: Final = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -68,13 +74,18 @@ class Wanted(NamedTuple):
 
 
 class AddressTable:
-    """The wanted addresses among those that units refer to by index; each owns a part of .debug_addr."""
+    """The wanted addresses among those that units refer to by index; each owns a part of .debug_addr.
+
+    Attributes:
+        values: The wanted addresses and offsets. Where variables are merged, the table has the others, too.
+    """
 
     def __init__(self, debug: DebugInfo, wanted: Wanted) -> None:
         self._section = debug.sections.get(".debug_addr")
         # gcc 12 writes the vaddr in the template there, in place of the offset.
         misplaced = {wanted.tls_vaddr + offset for offset in wanted.tls_offsets}
-        self._values = wanted.vaddrs | wanted.tls_offsets | misplaced
+        self.values = wanted.vaddrs | wanted.tls_offsets | misplaced
+        self._has_merged = debug.image.machine in MERGING_MACHINES
         self._bases: dict[Unit, int] = {}
         for unit in debug.units() if self._section.size_bytes and _have_bases(debug) else ():
             base = address_base(unit)
@@ -109,7 +120,7 @@ class AddressTable:
         values.frombytes(raw[: len(raw) // address_bytes * address_bytes])
         if (self._section.order == "little") != (array("H", [1]).tobytes()[0] == 1):
             values.byteswap()
-        return {index: value for index, value in enumerate(values) if value in self._values}
+        return {index: value for index, value in enumerate(values) if self._has_merged or value in self.values}
 
 
 def _have_bases(debug: DebugInfo) -> bool:
@@ -160,6 +171,9 @@ def location(unit: Unit, start: int, size_bytes: int, indexes: dict[int, int], w
         if at >= end or section.data[at] not in TLS_OPERATIONS:
             return None
         at += 1
+    else:
+        added, at = section.uleb(at + 1) if section.data[at : min(at + 1, end)] == _OFFSET_BEHIND else (0, at)
+        value = None if value is None else value + added
     if value is None or at > end or (at < end and section.data[at] != dw.OP_PIECE):
         return None
     if not is_tls:
@@ -185,6 +199,8 @@ def candidates(debug: DebugInfo, wanted: Wanted, addresses: AddressTable) -> Ite
     places: list[int] = []
     for address_bytes in debug.headers.address_bytes:
         places += _direct(section, dw.OP_ADDR, address_bytes, wanted.vaddrs)
+        if debug.image.machine in MERGING_MACHINES:
+            places = [*{*places, *_merged(section, address_bytes, wanted.vaddrs)}]
     for operation, size_bytes in _TLS_CONSTANT_BYTES.items():
         # Compilers write the offset of a thread-local variable in as many bytes as an address.
         if size_bytes in debug.headers.address_bytes:
@@ -211,7 +227,7 @@ def indexed(unit: Unit, addresses: AddressTable, places: Sequence[int] = ()) -> 
     """Find the places of the indexes of wanted addresses in a unit, and join them with its other places."""
     indexes = addresses.indexes(unit)
     if indexes:
-        places = sorted({*places, *_indexed(unit, indexes)})
+        places = sorted({*places, *_indexed(unit, indexes, addresses.values)})
     if places:
         yield Candidates(unit, places, indexes)
 
@@ -225,15 +241,25 @@ def _direct(
         yield place - 1
 
 
-def _indexed(unit: Unit, indexes: dict[int, int]) -> Iterator[int]:
-    """Find the places of an operation with one of some indexes as its operand."""
+def _merged(section: DebugSection, address_bytes: int, vaddrs: frozenset[int]) -> Iterator[int]:
+    """Find the places of an address behind which an offset stands that leads to one of some vaddrs."""
+    ahead = re.escape(bytes([dw.OP_ADDR])), address_bytes, re.escape(_OFFSET_BEHIND)
+    for match in re.finditer(b"%b(?=.{%d}%b)" % ahead, section.data, re.DOTALL):
+        at = match.end()
+        with suppress(InputError):
+            if section.unsigned(at, address_bytes) + section.uleb(at + address_bytes + 1)[0] in vaddrs:
+                yield match.start()
+
+
+def _indexed(unit: Unit, indexes: dict[int, int], values: frozenset[int]) -> Iterator[int]:
+    """Find the places of an operation with one of some indexes as its operand; others are before an offset."""
     for pattern in _INDEXED:
         for match in pattern.finditer(unit.section.data, unit.first, unit.end):
             try:
-                index, _ = unit.section.uleb(match.end())
+                index, at = unit.section.uleb(match.end())
             except InputError:
                 continue
-            if index in indexes:
+            if index in indexes and (indexes[index] in values or unit.section.data[at : at + 1] == _OFFSET_BEHIND):
                 yield match.start()
 
 

@@ -76,7 +76,7 @@ from tests.dwarfwriter import (
     uleb,
 )
 from tests.elfkinds import in_all_classes_and_orders
-from tests.elfwriter import RW, SHF_COMPRESSED, ElfFile, Section, write
+from tests.elfwriter import EM_RISCV, EM_X86_64, RW, SHF_COMPRESSED, ElfFile, Section, write
 from tests.workcount import assert_linear
 
 VADDR = 0x404010
@@ -213,6 +213,29 @@ def test_many_abbreviations_and_names_of_any_length_stand_before_it(first_code: 
 def test_a_variable_that_was_taken_apart_is_found_by_its_first_piece() -> None:
     data = elf(unit(variable("pair", location=Addr(VADDR, b"\x93\x04\x03" + bytes(8) + b"\x93\x04"))))
     assert the_only(read(data)).name == "pair"
+
+
+@pytest.mark.parametrize("machine", [EM_X86_64, EM_RISCV])
+def test_merged_variables_are_found_by_the_place_of_the_first_and_an_offset(machine: int) -> None:
+    inner = variable("inner", location=Addr(VADDR, b"\x23\x90\x01"))
+    data = elf(unit(variable("first"), inner), kind={"bits": 64, "order": "little", "machine": machine})
+    found = read(data, [VADDR, VADDR + 0x90]).by_place
+    assert [[one.name for one in here] for here in found.values()] == [["first"], ["inner"]]
+    # The first one is searched for by its own place, where clang merges variables also what has none.
+    assert [one.name for here in read(data, [VADDR + 0x90]).by_place.values() for one in here] == (
+        [] if machine == EM_X86_64 else ["inner"]
+    )
+
+
+@pytest.mark.parametrize("machine", [EM_X86_64, EM_RISCV])
+def test_merged_variables_are_found_by_the_index_of_the_place_of_the_first(machine: int) -> None:
+    entries = [variable(name, location=b"\xa1\0" + behind) for name, behind in (("first", b""), ("inner", b"\x23\x08"))]
+    owner = unit(*entries, more=[(AT_ADDR_BASE, SEC_OFFSET, 8)], addresses=[VADDR])
+    data = elf(owner, kind={"bits": 64, "order": "little", "machine": machine})
+    assert [one.name for here in read(data, [VADDR, VADDR + 8]).by_place.values() for one in here] == ["first", "inner"]
+    assert [one.name for here in read(data, [VADDR + 8]).by_place.values() for one in here] == (
+        [] if machine == EM_X86_64 else ["inner"]
+    )
 
 
 def test_bytes_that_are_not_utf_8_become_surrogates() -> None:
