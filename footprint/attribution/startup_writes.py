@@ -12,6 +12,7 @@ from typing import Final
 
 from footprint.elf import abi
 from footprint.elf.dynamic import Dynamic, bytes_at_vaddr, read_dynamic
+from footprint.elf.dynsym import read_dynamic_symbols
 from footprint.elf.image import Image, Segment
 from footprint.elf.relocations import (
     Relocations,
@@ -101,6 +102,8 @@ _STATIC_VARIABLES: Final = {
     "_ZNSt7__cxx117collateIwE2idE": WriteCause.CONSTRUCTOR,
     "_ZNSt8numpunctIcE2idE": WriteCause.CONSTRUCTOR,
 }
+# It stands among the others that the loader of musl writes (__dls3).
+_MUSL_VARIABLE: Final = "__environ"
 # That of the loader has one at most.
 _MOST_LOADER_PAGES: Final = 16
 # A file can claim any size for a copied object, and many of them at the same pages.
@@ -137,6 +140,8 @@ def written_pages(
     yield WriteCause.RELR, relative
     for table, pages in pages_by_type(image, page_bytes, relative):
         yield from types.written(table, pages, page_bytes)
+    if libc is Libc.MUSL and dynamic.get(abi.DT_NEEDED) is None:
+        yield WriteCause.LIBC_START, _noted_by_musl(image, page_bytes)
 
 
 def bss_pages(image: Image, page_bytes: int) -> set[int]:
@@ -165,6 +170,14 @@ def _donated(image: Image, page_bytes: int) -> set[int]:
     ends = [segment.vaddr + segment.memory_bytes for segment in image.loads if segment.is_writable]
     pages = {end // page_bytes for end in ends if -end % page_bytes >= _LEAST_DONATED_BYTES}
     return {page for page in pages if page >= past_relro}
+
+
+def _noted_by_musl(image: Image, page_bytes: int) -> set[int]:
+    """Return the page of the variables that musl writes in itself: in 1.2.6 it is another one than that it gives away.
+
+    Its loader is its C library, which needs no other.
+    """
+    return {area.start // page_bytes for area in read_dynamic_symbols(image).areas(image, [_MUSL_VARIABLE])}
 
 
 def _noted_in_dynamic(

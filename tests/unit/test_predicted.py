@@ -326,6 +326,13 @@ def test_musl_gives_the_rest_of_the_last_page_to_malloc() -> None:
     assert pages_of(WriteCause.DONATED, library(relro=[".dynamic"]), libc=Libc.MUSL) == [8]
 
 
+@pytest.mark.parametrize(("needed", "pages"), [([], [7]), ([Dyn(DT_NEEDED, "libc.so")], [])])
+def test_musl_writes_its_variables_in_itself(needed: list[Dyn], pages: list[int]) -> None:
+    file = library(dynamic=needed, dynamic_symbols=[Sym("__environ", At(".bss", 8), 8)])
+    assert pages_of(WriteCause.LIBC_START, file, libc=Libc.MUSL) == pages
+    assert pages_of(WriteCause.LIBC_START, file) == []
+
+
 # --- startup minimum and maximum --------------------------------------------------------------------------------------
 
 
