@@ -31,8 +31,15 @@ from footprint.model.costs import StartCounts
 
 # The functions of the vDSO that the loader looks up for the C library (setup_vdso_pointers), each in one object.
 _VDSO_LOOKUPS: Final = {abi.EM_386: 5, abi.EM_X86_64: 5, abi.EM_AARCH64: 3}
-# The resolver functions of the C library that look up a function of the vDSO each time that they are called.
-_VDSO_RESOLVERS: Final = {abi.EM_X86_64: frozenset({"gettimeofday", "time"})}
+# From 2.41 on it looks up this one, too.
+_RANDOM: Final = {abi.EM_X86_64: b"\0__vdso_getrandom\0", abi.EM_AARCH64: b"\0__kernel_getrandom\0"}
+# From 2.43 on it looks up what debuggers read, as the program may have a copy (_dl_debug_post_relocate).
+_DEBUGGED: Final = "_r_debug"
+# The resolver functions of the C library that look up a function of the vDSO each time that they are called, as far as
+# it has the name of that; later ones take what the loader has looked up.
+_VDSO_RESOLVERS: Final = frozenset({"gettimeofday", "time"})
+_VDSO_TIME: Final = b"\0__vdso_time\0"
+_NONE: Final = frozenset[str]()
 _LIBC: Final = "libc.so.6"
 _PAGE_BYTES: Final = 1 << 12
 _SIZED_TABLES: Final = (
@@ -163,7 +170,8 @@ def start_costs(link_map: LinkMap, bindings: Bindings, objects: Sequence[Linked]
     """
     is_glibc = link_map.libc is Libc.GLIBC
     tries = _tries(link_map) if is_glibc else {}
-    costs = [_start_cost(number, linked, link_map, bindings, tries) for number, linked in enumerate(objects)]
+    resolvers = _vdso_resolvers(link_map) if is_glibc else _NONE
+    costs = [_start_cost(number, linked, link_map, bindings, tries, resolvers) for number, linked in enumerate(objects)]
     if not is_glibc:
         return tuple(costs)
     ends = [0] * len(objects)
@@ -180,6 +188,7 @@ def _start_cost(
     link_map: LinkMap,
     bindings: Bindings,
     tries: "dict[int, Counter[_Try]]",
+    resolvers: frozenset[str],
 ) -> StartCost | None:
     if linked.found_by in {FoundBy.AUDIT, FoundBy.OPENED}:
         return None
@@ -192,7 +201,7 @@ def _start_cost(
     except FootprintError:
         return None
     ends: dict[int, int] = defaultdict(int)
-    lookups = _lookups(number, table, bindings, link_map, ends) if is_glibc else _Lookups(None, None, None, None)
+    lookups = _lookups(number, table, bindings, link_map, ends, resolvers) if is_glibc else _Lookups(*(None,) * 4)
     failed = tries.get(number, Counter())
     return StartCost(
         *table.counts,
@@ -224,16 +233,18 @@ class _Lookups(NamedTuple):
 
 
 def _lookups(
-    user: int, table: "_Table", bindings: Bindings, link_map: LinkMap, lookup_ends: dict[int, int]
+    user: int,
+    table: "_Table",
+    bindings: Bindings,
+    link_map: LinkMap,
+    lookup_ends: dict[int, int],
+    resolvers: frozenset[str],
 ) -> _Lookups:
     """Count the lookups of an object, and the objects that these ask: all up to the one that answers."""
     if user >= len(bindings.symbols):
         return _Lookups(*_loader_lookups(link_map, bindings, lookup_ends), 0, 0)
-    symbols, count = bindings.symbols[user], len(bindings.symbols)
-    library = link_map.objects[user].library
-    is_symbolic = library.linkage.is_symbolic and user > 0
-    resolvers = _VDSO_RESOLVERS.get(library.kind.machine, frozenset())
-    requested = symbols.requested
+    symbols, count, requested = bindings.symbols[user], len(bindings.symbols), bindings.symbols[user].requested
+    is_symbolic = link_map.objects[user].library.linkage.is_symbolic and user > 0
     vdso_places = {place for name in resolvers for place in requested.get(name, ())}
     lookup_count, asked_count = (
         _loader_lookups(link_map, bindings, lookup_ends) if user == link_map.interpreter else (0, 0)
@@ -275,8 +286,8 @@ def _lookups(
     asked_count += (count + is_symbolic) * left_count - copied_count
     lookup_ends[count - 1] += left_count
     lookup_ends[0] -= copied_count
-    lookup_count += lookup_total + vdso_count
-    return _Lookups(lookup_count, asked_count + vdso_count, own_lookup_count, own_asked_count)
+    lookup_count, asked_count = lookup_count + lookup_total + vdso_count, asked_count + vdso_count
+    return _Lookups(lookup_count, asked_count, own_lookup_count, own_asked_count)
 
 
 def _use_count(place: int, table: "_Table", symbols: DynamicSymbols) -> int:
@@ -294,6 +305,13 @@ def _special(user: int, provider: int, places: frozenset[int], bindings: Binding
     return places & symbols.not_plain.union(*[requested[name] for name in unique & requested.keys()])
 
 
+def _vdso_resolvers(link_map: LinkMap) -> frozenset[str]:
+    """Return the functions of the C library whose resolvers look up a function of the vDSO each time."""
+    libc = next((o for n, o in enumerate(link_map.objects) if _is_libc(link_map, n)), None)
+    has_name = libc and libc.library.kind.machine == abi.EM_X86_64 and _VDSO_TIME in _read_only(libc)
+    return _VDSO_RESOLVERS if has_name else _NONE
+
+
 def _is_libc(link_map: LinkMap, number: int) -> bool:
     return link_map.objects[number].library.linkage.soname == _LIBC
 
@@ -301,11 +319,15 @@ def _is_libc(link_map: LinkMap, number: int) -> bool:
 def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int, int]) -> tuple[int, int]:
     """Count the lookups that the loader makes for itself, and at the first call of the C library."""
     references: list[SymbolReference] = []
+    machine, texts = link_map.objects[0].library.kind.machine, _read_only(link_map.interpreter_object)
     # Where no object needs the loader, it keeps its own allocator.
     if link_map.interpreter is not None:
         libc = next((number for number in range(len(link_map.objects)) if _is_libc(link_map, number)), None)
         version = None if libc is None else bindings.symbols[libc].version_of(_ALLOCATOR[0])
         references = [SymbolReference(name, version, *(False,) * 5) for name in _ALLOCATOR]
+        # Beside its table of symbols, it names it once more.
+        if texts.count(b"\0%b\0" % _DEBUGGED.encode()) > 1:
+            references.append(SymbolReference(_DEBUGGED, None, *(False,) * 5))
         if libc is not None and not (link_map.binds_now or link_map.objects[libc].library.linkage.binds_now):
             symbols = bindings.symbols[libc]
             references += [symbols.reference(place) for place in symbols.requested.get(_EARLY_CALL, ())[:1]]
@@ -313,8 +335,19 @@ def _loader_lookups(link_map: LinkMap, bindings: Bindings, lookup_ends: dict[int
     places = [len(bindings.symbols) if number is None else number + 1 for number in matches]
     for place in places:
         lookup_ends[place - 1] += 1
-    vdso_count = _VDSO_LOOKUPS.get(link_map.objects[0].library.kind.machine, 0)
+    vdso_count = _VDSO_LOOKUPS.get(machine, 0) + (machine in _RANDOM and _RANDOM[machine] in texts)
     return vdso_count + len(places), vdso_count + sum(places)
+
+
+def _read_only(linked: Linked | None) -> bytes:
+    """Return the bytes of an object that no process writes; none where it cannot be read."""
+    with suppress(FootprintError):
+        image = linked and linked.library.image
+        loads = [load for load in image.loads if not load.is_writable] if image else []
+        # Where code has segments of its own, it has no texts.
+        texts = [load for load in loads if not load.flags & abi.PF_X] or loads
+        return b"".join([bytes(image.data[o.offset : o.offset + o.file_bytes]) for o in texts if image])
+    return b""
 
 
 # --- relocations ------------------------------------------------------------------------------------------------------

@@ -173,6 +173,36 @@ def test_the_loader_takes_over_the_allocator_of_the_version_of_the_c_library() -
     assert (cost.lookup_count, cost.asked_count) == (5 + 4, 5 + 3 + 3 * 4)
 
 
+@pytest.mark.parametrize(
+    ("texts", "counts"),
+    [
+        (b"\0", (5 + 4, 5 + 4 * 2)),
+        (b"\0__vdso_getrandom\0", (6 + 4, 6 + 4 * 2)),
+        (b"\0__vdso_getrandom\0_r_debug\0", (6 + 5, 6 + 5 * 2)),
+    ],
+    ids=["2.36", "2.41", "2.43"],
+)
+def test_later_loaders_look_up_a_function_of_the_vdso_more_and_what_debuggers_read(
+    texts: bytes, counts: tuple[int, int]
+) -> None:
+    sections = [Section(".rodata", flags=RO, data=texts)]
+    loader_file = made("ld.so", defined("_r_debug"), sections=sections)
+    loader = Linked("ld.so", loader_file, FoundBy.INTERPRETER, None, ())
+    linked = link_map(made("program"))
+    linked = replace(linked, objects=(*linked.objects, loader), interpreter=1, interpreter_object=loader)
+    cost = start_costs(linked, Binder().bind(linked), linked.objects)[-1]
+    # Both objects are asked for each of the others.
+    assert cost
+    assert (cost.lookup_count, cost.asked_count) == counts
+
+
+@pytest.mark.parametrize(("texts", "count"), [(b"\0__vdso_time\0", 2), (b"\0", 1)])
+def test_resolvers_of_older_c_libraries_look_up_a_function_of_the_vdso(texts: bytes, count: int) -> None:
+    program = made("program", Sym("time"), asks={"time": GLOB_DAT})
+    libc = made("libc.so.6", defined("time"), sections=[Section(".rodata", flags=RO, data=texts)])
+    assert costs(program, libc)[0].lookup_count == count
+
+
 def test_the_vdso_of_32_bits_has_as_many_functions() -> None:
     cost = loader_cost(made("program", bits=32, machine=EM_386), is_needed=False)
     assert cost
