@@ -143,7 +143,7 @@ int __nss_configure_lookup(const char *, const char *);
 int main(void) { __nss_configure_lookup("passwd", "foo"); return getpwnam("nobody-of-this-name") ? 5 : 6; }
 """
 NSS = """
-#include <stdlib.h>
+#include <unistd.h>
 int deep(void); int _nss_foo_getpwnam_r() { _exit(deep()); }
 """
 CALLS_ICONV = """

@@ -120,11 +120,13 @@ def readelf(folder: Path, image: bytes, *options: str) -> str:
         pytest.skip("readelf is not installed")
     (folder / "file").write_bytes(image)
     command = ["readelf", "--wide", *options, str(folder / "file")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
-    complaints = done.stderr.splitlines()
-    if peek(image, "e_phnum") == PN_XNUM:  # readelf 2.40 complains of two things that the format asks for
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    complaints, has_more_segments = done.stderr.splitlines(), peek(image, "e_phnum") == PN_XNUM
+    if has_more_segments:
+        # readelf complains of two things that the format asks for; later releases than 2.40 fail of them.
         complaints = [each for each in complaints if "in info field" not in each and "Too many program" not in each]
     assert complaints == []
+    assert done.returncode == 0 or (has_more_segments and done.stderr)
     return done.stdout
 
 
@@ -372,7 +374,9 @@ def test_packed_relative_relocations_are_the_ones_that_were_asked_for(tmp_path: 
     section = Section(".relr.dyn", SHT_RELR, RO, relr(addresses, bits))
     image = write(ElfFile(bits=bits, machine=machine, sections=[section], dynamic=[Dyn(DT_SONAME, "libdemo.so")]))
     printed = readelf(tmp_path, image, "--relocs")
-    assert [int(each, 16) for each in re.findall(r"^[0-9a-f]{8,16}$", printed, re.MULTILINE)] == addresses
+    # An address a line; since 2.43 behind its index and its word, or behind blanks where it is of the same one.
+    listed = re.findall(r"^(?:(?:\d+: +[0-9a-f]+)? +)?([0-9a-f]{8,16})(?: .*)?$", printed, re.MULTILINE)
+    assert [int(each, 16) for each in listed] == addresses
 
 
 @in_all_classes_and_orders

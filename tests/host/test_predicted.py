@@ -10,9 +10,9 @@ from statistics import median
 
 import pytest
 
-from footprint.attribution.object_prediction import LibcStart, ObjectPrediction, count_pages, predict
+from footprint.attribution.object_prediction import LibcStart, ObjectPrediction, count_pages, predict, with_written
 from footprint.attribution.start_memory import start_memory
-from footprint.attribution.startup_writes import WriteCause
+from footprint.attribution.startup_writes import WriteCause, bss_pages
 from footprint.elf.constructors import own_constructors
 from footprint.elf.relocations import relocated_pages
 from footprint.errors import AccessError
@@ -68,7 +68,11 @@ def libc_start() -> LibcStart | None:
 @cache
 def predicted(path: str, *, is_program: bool, libc: Libc = Libc.GLIBC) -> ObjectPrediction:
     start = libc_start() if re.search(r"/libc\.so\.6$", path) else None
-    return predict(image_of(path), PAGE, is_program=is_program, libc=libc, libc_start=start)
+    prediction = predict(image_of(path), PAGE, is_program=is_program, libc=libc, libc_start=start)
+    if re.search(r"/ld-linux[^/]*$", path):
+        # As `Programs` does for the loader.
+        return with_written(prediction, WriteCause.LIBC_START, bss_pages(image_of(path), PAGE))
+    return prediction
 
 
 @cache

@@ -69,9 +69,15 @@ def ours(path: str) -> list[int]:
 
 def by_readelf(path: str) -> list[int]:
     """Read the offsets that `readelf -rW` lists, those of RELR among them; by the dynamic section (-D)."""
-    listing = subprocess.run(
-        ["readelf", "-rWD", path], capture_output=True, check=True, env={**os.environ, "LC_ALL": "C"}
-    ).stdout.decode(errors="replace")
+
+    def listed(options: str) -> str:
+        command, environment = ["readelf", options, path], {**os.environ, "LC_ALL": "C"}
+        return subprocess.run(command, capture_output=True, check=True, env=environment).stdout.decode(errors="replace")
+
+    listing = listed("-rWD")
+    # Old linkers leave DT_RELAENT out where all relocations are calls; later releases of readelf then list none.
+    if "missing or corrupt dynamic tag" in listing:
+        listing = listed("-rW")
     result: list[int] = []
     in_relr = False
     for line in listing.splitlines():

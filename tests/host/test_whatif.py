@@ -124,9 +124,11 @@ def tables(name: str) -> str:
 
 def test_relocated_tables_of_50_kib_and_what_only_they_need_are_saved(built: Builder) -> None:
     built.library("deep", tables("deep"))
-    built.library("tables", f"{tables('word')} int both(int key) {{ return deep(key) + word(key); }}", "-ldeep")
+    built.library(
+        "tables", f"int deep(int key); {tables('word')} int both(int key) {{ return deep(key) + word(key); }}", "-ldeep"
+    )
     built.library("used", "int used(void) { return 3; }")
-    path = built.program("int main(void) { return used(); }", "-ltables", "-lused")
+    path = built.program("int used(void); int main(void) { return used(); }", "-ltables", "-lused")
     found = whatif([path], drop=["libtables.so"])
     assert left(found) == ["libtables.so", "libdeep.so"]
     assert found.predicted_bytes >= 100 * 1024
@@ -166,7 +168,7 @@ def test_a_library_that_needs_another_for_nothing_is_copied_too(built: Builder) 
     pytest.importorskip("lief")
     built.library("nothing", tables("nothing"))
     built.library("used", "int used(void) { return 4; }", "-lnothing")
-    path = built.program("int main(void) { return used(); }", "-lused")
+    path = built.program("int used(void); int main(void) { return used(); }", "-lused")
     result = whatif([path], drop=[str(built.folder / "libnothing.so")])
     assert (result.users, left(result)) == (("libused.so",), ["libnothing.so"])
     assert_measured_as_predicted(result)
@@ -183,8 +185,8 @@ def test_runpath_and_rpath_lead_where_they_did(built: Builder, tags: str) -> Non
     pytest.importorskip("lief")
     built.library("nothing", "int nothing(void) { return 0; }", tags)
     built.library("inner", "int inner(void) { return 2; }", "-lnothing", tags)
-    built.library("outer", "int outer(void) { return inner(); }", "-linner", tags)
-    path = built.program("int main(void) { return outer(); }", "-louter", "-lnothing", tags)
+    built.library("outer", "int inner(void); int outer(void) { return inner(); }", "-linner", tags)
+    path = built.program("int outer(void); int main(void) { return outer(); }", "-louter", "-lnothing", tags)
     found = whatif([path], drop=["libnothing.so"], starts=1)
     assert (found.users, left(found)) == (("program", "libinner.so"), ["libnothing.so"])
     assert seen(found) == equal()
@@ -274,7 +276,7 @@ def test_a_version_that_is_checked_blocks_it_even_by_force(built: Builder) -> No
     versions = f"-Wl,--version-script={script}"
     built.library("first", "int other(void) { return 0; }")
     built.library("second", "int asked(void) { return 0; }", versions)
-    path = built.program("int main(void) { return asked(); }", "-lfirst", "-lsecond")
+    path = built.program("int asked(void); int main(void) { return asked(); }", "-lfirst", "-lsecond")
     built.library("first", "int asked(void) { return 1; }", versions)
     for is_forced in (False, True):
         assert "program checks at start that libsecond.so has V1: relink it" in refusal(
@@ -285,7 +287,7 @@ def test_a_version_that_is_checked_blocks_it_even_by_force(built: Builder) -> No
 def test_a_use_of_what_only_it_brings_in_blocks_it_but_for_force(built: Builder) -> None:
     built.library("deep", "int deep(void) { return 0; }")
     built.library("middle", "int deep(void) { return 0; }")
-    path = built.program("int main(void) { return deep(); }", "-lmiddle")
+    path = built.program("int deep(void); int main(void) { return deep(); }", "-lmiddle")
     built.library("middle", "int middle(void) { return 0; }", "-ldeep")
     text = refusal(path, "libmiddle.so")
     assert "program binds to libdeep.so without needing it by name (deep); --force" in text
@@ -298,8 +300,8 @@ def test_a_search_path_that_another_needs_blocks_it_even_by_force(built: Builder
     deep = built.folder / "deep"
     built.library("deep", "int deep(void) { return 5; }")
     built.library("idle", "int idle;", "-ldeep", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/deep")
-    built.library("used", "int used(void) { return deep(); }", "-ldeep")
-    path = built.program("int main(void) { return used(); }", "-lidle", "-lused")
+    built.library("used", "int deep(void); int used(void) { return deep(); }", "-ldeep")
+    path = built.program("int used(void); int main(void) { return used(); }", "-lidle", "-lused")
     deep.mkdir()
     (built.folder / "libdeep.so").rename(deep / "libdeep.so")
     for is_forced in (False, True):
@@ -311,8 +313,8 @@ def test_a_symbol_that_would_come_from_another_library_blocks_it_but_for_force(b
     built.library("one", "int foo(void) { return 1; }")
     built.library("two", "int foo(void) { return 2; }")
     built.library("idle", "int idle;", "-ltwo")
-    built.library("used", "int used(void) { return foo(); }", "-lone", "-ltwo")
-    path = built.program("int main(void) { return used(); }", "-lidle", "-lused")
+    built.library("used", "int foo(void); int used(void) { return foo(); }", "-lone", "-ltwo")
+    path = built.program("int used(void); int main(void) { return used(); }", "-lidle", "-lused")
     text = refusal(path, "libidle.so")
     assert "libused.so would get foo from libone.so instead of libtwo.so; --force tries it anyway" in text
     found = whatif([path], drop=["libidle.so"], starts=1, force=True)
@@ -322,8 +324,8 @@ def test_a_symbol_that_would_come_from_another_library_blocks_it_but_for_force(b
 
 def test_a_library_that_another_uses_stays_and_saves_nothing(built: Builder) -> None:
     built.library("both", "int both(void) { return 0; }")
-    built.library("used", "int used(void) { return both(); }", "-lboth")
-    path = built.program("int main(void) { return used(); }", "-lused", "-lboth")
+    built.library("used", "int both(void); int used(void) { return both(); }", "-lboth")
+    path = built.program("int used(void); int main(void) { return used(); }", "-lused", "-lboth")
     text = refusal(path, "libboth.so")
     assert "libused.so binds to libboth.so (both)" in text
     assert "program needs it without using it, but it stays loaded, and nothing is saved" in text
@@ -382,7 +384,7 @@ def command(*words: str, stdin: IO[bytes] | int = subprocess.DEVNULL) -> subproc
 def test_an_interrupt_leaves_nothing_behind(built: Builder, private_tmp: Path, number: signal.Signals) -> None:
     built.library("nothing", "int nothing(void) { return 0; }")
     nap = 7000 + os.getpid() % 1000
-    path = built.program(f"int main(void) {{ sleep({nap}); }}", "-lnothing")
+    path = built.program(f"#include <unistd.h>\nint main(void) {{ sleep({nap}); }}", "-lnothing")
     line = [sys.executable, "-m", "footprint", "whatif", "--drop", "libnothing.so", "--when", "60s", "--", path]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": str(ROOT)}) as running:
         patience_end = time.monotonic() + 60

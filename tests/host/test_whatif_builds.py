@@ -341,7 +341,7 @@ def test_the_json_is_what_the_schema_says_and_adds_up() -> None:
 
 def test_an_interrupt_ends_the_build_that_runs(builds: Builds) -> None:
     nap = 7000 + os.getpid() % 1000
-    one = builds.build("napping", f"int main(void) {{ sleep({nap}); }}")
+    one = builds.build("napping", f"#include <unistd.h>\nint main(void) {{ sleep({nap}); }}")
     line = [sys.executable, "-m", "footprint", "whatif", "--with", one, "--when", "60s", "--", one]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": str(ROOT)}) as running:
         while not (napping := _processes_of(one)) and running.poll() is None:
