@@ -10,9 +10,9 @@ from footprint.errors import InputError, UnsupportedError
 from footprint.system.files import COMPRESSED_STARTS, is_compressed
 from footprint.system.limits import unpacked
 
-# The C library maps larger pieces anew, page by page, each time. Unpackers take longer for many small ones.
-PIECE_BYTES: Final = 1 << 16
-_UNPACKED_PIECES: Final = 4
+PIECE_BYTES: Final = 1 << 18
+# Of what need not be unpacked: the C library maps larger pieces anew, page by page, each time.
+_PLAIN_PIECE_BYTES: Final = 1 << 16
 _MOST_LINE_BYTES: Final = 16 << 20
 _KEPT_BYTES: Final = 4 << 20
 _GZIP, _BZIP2, _XZ, _ZSTD = COMPRESSED_STARTS
@@ -87,8 +87,8 @@ def unpacked_pieces(view: memoryview, source: str) -> Iterator[bytes]:
 def _plain(view: memoryview) -> Iterator[bytes]:
     """Cut a text into pieces, and release read pages of a mapped file: it may be larger than the memory."""
     mapped = view.obj if isinstance(view.obj, mmap.mmap) and len(view.obj) == len(view) else None
-    for at in range(0, len(view), PIECE_BYTES):
-        yield bytes(view[at : at + PIECE_BYTES])
+    for at in range(0, len(view), _PLAIN_PIECE_BYTES):
+        yield bytes(view[at : at + _PLAIN_PIECE_BYTES])
         if mapped is not None and at % _KEPT_BYTES == 0:
             mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -175,7 +175,7 @@ def _inflated(file: IO[bytes], source: str) -> Iterator[bytes]:
 
     while True:
         try:
-            piece = file.read(_UNPACKED_PIECES * PIECE_BYTES)
+            piece = file.read(PIECE_BYTES)
         # The errors of the zstd modules have no common base class, and the modules may be missing.
         except (OSError, EOFError, ValueError, zlib.error) as error:
             raise InputError(source, f"the compressed data is damaged: {error}") from error
