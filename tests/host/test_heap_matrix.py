@@ -1,6 +1,7 @@
 """Twenty shapes of heap with each allocator and way to link it, against what the program itself counts."""
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,8 @@ from footprint.model.audit import Audit
 
 SOURCE = Path(__file__).with_name("heap_shapes.c")
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+GLIBC_VERSION = tuple(int(part) for part in platform.libc_ver()[1].split(".") if part.isdigit())
 SHAPES = (
     *("small", "fragmented", "nearly all freed", "large", "zero", "ended threads", "live threads", "large arenas"),
     *("mapped", "cached", "aligned", "untouched", "zeroed", "grown", "shrunk", "around the threshold"),
@@ -142,7 +145,10 @@ def test_the_heap_of_glibc_is_what_malloc_counts(folder: Path, shape: str, kind:
     found = audit.allocator
     assert found is not None
     assert found.held_bytes - found.mapped_block_bytes == process.arena
-    assert (found.mapped_block_count, found.mapped_block_bytes) == (process.hblks, process.hblkhd)
+    # glibc 2.43 counts two words too many for each block that mremap(2) resizes: there are less than 256 of them here.
+    assert process.hblkhd % PAGE_BYTES == 0 or GLIBC_VERSION >= (2, 43)
+    mapped_bytes = process.hblkhd - process.hblkhd % PAGE_BYTES
+    assert (found.mapped_block_count, found.mapped_block_bytes) == (process.hblks, mapped_bytes)
     # mallinfo2 takes what threads keep for live.
     assert found.free_bytes - (found.cached_bytes - process.fsmblks) == process.fordblks
 

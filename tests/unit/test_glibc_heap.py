@@ -113,6 +113,24 @@ def test_the_layout_of_2_43_is_read(word: int) -> None:
     assert [one.usable_bytes for one in heap.mapped] == rooms
 
 
+@pytest.mark.parametrize("word", WORDS)
+def test_what_2_43_counts_too_much_for_blocks_that_were_resized_is_no_cause(word: int) -> None:
+    written, addr = HeapWriter(word, bins_offset=24 if word == 8 else 16), MAPPED[word]
+    written.main_heap(Chunk(32), has_tcache=False)
+    written.parameters(1, 48 * PAGE + 26 * 2 * word)
+    written.mapped_block(addr, 48 * PAGE, has_rest=True)
+    heap = read(written, [(addr, addr + 50 * PAGE)])
+    assert heap is not None
+    assert (heap.causes, [one.end_addr - one.start_addr for one in heap.mapped]) == ((), [48 * PAGE])
+    # What was counted too much stays when all are freed.
+    written.parameters(1, 48 * PAGE)
+    written.words(written.data_addr + 64, 26 * 2 * word)
+    written.memory.write(written.data_addr + 64 - (20 if word == 8 else 16), struct.pack("=i", 0))
+    heap = read(written, [(addr + 50 * PAGE, addr + 60 * PAGE)])
+    assert heap is not None
+    assert (heap.causes, heap.mapped) == ((), ())
+
+
 def test_before_the_heap_begins_blocks_that_are_mapped_alone_are_found() -> None:
     written, addr = HeapWriter(bins_offset=24), MAPPED[8]
     bins = written.main_addr + 24

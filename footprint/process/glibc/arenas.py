@@ -251,6 +251,7 @@ class MappedCounts(NamedTuple):
     """What malloc counts of these blocks: their number, and the size of their mappings.
 
     Attributes:
+        size_bytes: From 2.43 on it is at least as much: each block that mremap(2) has resized adds two words to it.
         heap_addr: Where the heap begins, or what was mapped first instead.
     """
 
@@ -264,6 +265,7 @@ def mapped_counts(
     data: Iterable[tuple[int, memoryview]],
     heaps: Sequence[tuple[int, int]],
     page_bytes: int,
+    unit_bytes: int,
 ) -> Iterator[MappedCounts]:
     """Find what may be the counts in `mp_`, which ends with the start of the heap and has them before.
 
@@ -272,6 +274,7 @@ def mapped_counts(
         data: Pieces of the data of its C library, each with its address.
         heaps: Where the heap may begin, from and to; 0 for a heap that has not begun.
         page_bytes: The size of a page.
+        unit_bytes: What the counted size is a multiple of; less than a page where it may be too large.
     """
     word = words.layout.word_bytes
     # From 2.35 on the counts of 64 bits begin in the middle of a word.
@@ -292,8 +295,9 @@ def mapped_counts(
                 count, _, most_count, is_fixed = raw[at : at + _COUNTS_BYTES].cast("i")
                 size_bytes, most_bytes = piece[place - 2], piece[place - 1]
                 is_right = 0 <= count <= most_count and is_fixed in {0, 1} and size_bytes <= most_bytes
-                is_right = is_right and bool(count) is bool(size_bytes) and bool(most_count) is bool(most_bytes)
-                if is_right and size_bytes % page_bytes == 0 and (piece[place] or size_bytes):
+                is_right = is_right and bool(most_count) is bool(most_bytes) and size_bytes % unit_bytes == 0
+                is_sized = bool(count) is bool(size_bytes) or (unit_bytes < page_bytes and size_bytes > 0)
+                if is_right and is_sized and (piece[place] or size_bytes):
                     yield MappedCounts(count, size_bytes, piece[place])
 
 

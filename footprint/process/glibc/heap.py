@@ -102,7 +102,9 @@ def read_glibc_heap(
         causes.append("the counts of blocks that malloc maps alone were not found")
     elif len(mapped) != counts.block_count:
         causes.append(f"of {counts.block_count:,} blocks that malloc maps alone {len(mapped):,} were found")
-    elif (found_bytes := sum([block.end_addr - block.start_addr for block in mapped])) != counts.size_bytes:
+    elif (found_bytes := sum([block.end_addr - block.start_addr for block in mapped])) != counts.size_bytes and (
+        arenas.has_fastbins
+    ):
         sum_found = f"{format_bytes(found_bytes)} were found"
         causes.append(f"of {format_bytes(counts.size_bytes)} in blocks that malloc maps alone {sum_found}")
     return LiveHeap(
@@ -183,7 +185,9 @@ class _Walker:
         return self._counts
 
     def _parameters(self, heaps: Sequence[tuple[int, int]]) -> Iterator[MappedCounts]:
-        return mapped_counts(self._words, self._places.data, heaps, self._places.page_bytes)
+        page_bytes, header_bytes = self._places.page_bytes, self._words.header_bytes
+        unit_bytes = page_bytes if self._arenas.has_fastbins else header_bytes
+        return mapped_counts(self._words, self._places.data, heaps, page_bytes, unit_bytes)
 
     def add_arena(self, addr: int) -> None:
         """Read the heaps of an arena.
