@@ -1,8 +1,8 @@
 """Nameless memory that belongs to a runtime, a sanitizer or an allocator: its place and the mapped files tell which.
 
-Sources: runtime/malloc.go of Go 1.26; os_linux.cpp and compressedOops.hpp of OpenJDK 17; asan_mapping.h,
-tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemalloc 5.3; os.c of mimalloc 2.0;
-platform-linux.cc of V8 11.3; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8.2.
+Sources: runtime/malloc.go of Go 1.26; os_linux.cpp, compressedOops.hpp and metaspace.cpp of OpenJDK 17 and 25;
+asan_mapping.h, tsan_platform.h and sanitizer_allocator_primary64.h of LLVM 19; pages.c of jemalloc 5.3; os.c of
+mimalloc 2.0; platform-linux.cc of V8 11.3 and 13.6; erl_mseg.c of Erlang/OTP 25; zend_alloc.c of PHP 8.2.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -79,8 +79,8 @@ class _Collector(NamedTuple):
 
 
 _COLLECTORS: Final = (
-    # base/platform/platform-linux.cc: not copied by fork(2), without reserve.
-    _Collector("[v8 heap]", b"\0_ZN2v87Isolate", 4096, frozenset({"dc", "nr"})),
+    # base/platform/platform-linux.cc: not copied by fork(2); up to V8 11, without reserve as well.
+    _Collector("[v8 heap]", b"\0_ZN2v87Isolate", 4096, frozenset({"dc"})),
     _Collector("[beam heap]", b"\0enif_make_atom\0", 256 << 10),
     # Large blocks begin at a step, too, and end at any page; the kernel joins what lies side by side.
     _Collector("[php heap]", b"\0_emalloc\0", 2 << 20, ends_at_step=False),
@@ -104,7 +104,9 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
     images = [item.image for item in loaded if item.image is not None]
     owners: dict[int, str] = {}
     if "libjvm.so" in names:
-        owners.update({index: "[java heap]" for run in _runs(mappings) for index in _java_heap(mappings, run)})
+        classes = _java_classes(mappings)
+        heap = {index for run in _runs(mappings) for index in _java_heap(mappings, run)} - classes
+        owners.update(dict.fromkeys(heap, "[java heap]"))
     go = next((image for image in images if has_go(image)), None)
     if go is not None:
         arena_bytes = _GO_ARENA_BYTES[go.is_64]
@@ -174,6 +176,31 @@ def _java_heap(mappings: Sequence[Mapping], run: range) -> Iterator[int]:
         mapping = mappings[index]
         if mapping.end_addr <= _JAVA_HEAP_END and mapping.permissions[2] != "x":
             yield index
+
+
+def _java_classes(mappings: Sequence[Mapping]) -> set[int]:
+    """Find what lies around the classes of an archive, which begin it: space for more classes, not the heap.
+
+    The heap has the objects of the archive, which follow in the file.
+    """
+    firsts: dict[str, int] = {}
+    for index, mapping in enumerate(mappings):
+        if mapping.name.endswith(".jsa") and mapping.offset is not None:
+            first = firsts.setdefault(mapping.name, index)
+            if mapping.offset < (mappings[first].offset or 0):
+                firsts[mapping.name] = index
+    classes: set[int] = set()
+    for first in firsts.values():
+        start, end = first, first + 1
+        while start and mappings[start - 1].end_addr == mappings[start].start_addr:
+            start -= 1
+        while end < len(mappings) and mappings[end].start_addr == mappings[end - 1].end_addr:
+            end += 1
+        files = [index for index in range(start, end) if mappings[index].name]
+        # A heap directly beside it cannot be told apart.
+        if files[-1] - files[0] == len(files) - 1:
+            classes.update(range(start, end))
+    return classes
 
 
 def _go_heap(mappings: Sequence[Mapping], run: range, arena_bytes: int) -> range:

@@ -486,6 +486,31 @@ def test_with_a_jvm_nameless_memory_below_32_gib_is_its_heap() -> None:
     assert "[java heap]" not in {owner for owner, _, _ in owners(parts_of([*heap, other]))}
 
 
+def test_the_space_for_classes_of_a_jvm_is_not_its_heap_though_it_lies_below_32_gib() -> None:  # OpenJDK 25
+    library = FileKey("08:01", 13, "/usr/lib/jvm/lib/server/libjvm.so")
+    archive = FileKey("08:01", 14, "/usr/lib/jvm/lib/server/classes.jsa")
+    classes = [
+        mapped(0x9B000000, 1, "---p"),
+        mapped(0x9B001000, 0xD91, "rw-p", 0x1000, archive),
+        mapped(0x9BD92000, 0x26E, "---p"),
+        mapped(0x9C000000, 16, "rw-p", flags=HEAP_FLAGS),
+        mapped(0x9C010000, 0x3FFF0, "---p"),
+    ]
+    heap = [
+        mapped(0xF0000000, 0xFE00, "rw-p", flags=HEAP_FLAGS),
+        mapped(0xFFE00000, 0x122, "rw-p", 0xDC5000, archive),
+        mapped(0xFFF22000, 0xDE, "rw-p", flags=HEAP_FLAGS),
+    ]
+    jvm = mapped(B, 1, "r-xp", 0, library)
+    found = [owner for owner, _, _ in owners(parts_of([*classes, *heap, jvm]))]
+    assert found[:5] == ["[anonymous]", archive.name, *["[anonymous]"] * 3]
+    assert found[5:8] == ["[java heap]", archive.name, "[java heap]"]
+    # One behind the other cannot be told apart.
+    moved = [one._replace(start_addr=one.start_addr - 0x14000000, end_addr=one.end_addr - 0x14000000) for one in heap]
+    found = [owner for owner, _, _ in owners(parts_of([*classes, *moved, jvm]))]
+    assert set(found[:8]) == {"[java heap]", archive.name}
+
+
 def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there() -> None:
     go = ElfFile(sections=[Section(".gopclntab", flags=RX, data=bytes(0x100), addr=0x1000)])
     heap_addr = 0x4DA10000000
@@ -756,6 +781,7 @@ V8_FLAGS = "rd wr mr mw me dc nr"
             V8_FLAGS,
             id="V8, the name over the end of the piece of 128 KiB that is searched at once",
         ),
+        pytest.param(b"_ZN2v87Isolate3NewE", "[v8 heap]", 0x2194F00000, 64, "rd wr mr mw me dc ac", id="V8 13"),
         pytest.param(b"enif_make_atom", "[beam heap]", 0x7F9D7EA00000, 1024, HEAP_FLAGS, id="BEAM"),
         pytest.param(b"_emalloc", "[php heap]", 0x7F9D7EA00000, 513, HEAP_FLAGS, id="PHP"),
     ],
