@@ -1,7 +1,7 @@
 """Memory of odd kinds: the private memory of each process is what its page bits, or the kernel's counters, show.
 
-The oracle reads `/proc/PID/pagemap` (bits 63 present, 62 swapped, 61 of a file or shared, 56 mapped once) and the
-`Anonymous` of smaps by itself.
+The oracle reads `/proc/PID/pagemap` (bits 63 present, 62 swapped, 61 of a file or shared, 58 guard, which looks swapped,
+56 mapped once) and the `Anonymous` of smaps by itself.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.liveprocesses import states, wait_until
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MIB = 1 << 20
-PRESENT, SWAPPED, OF_FILE, EXCLUSIVE = 1 << 63, 1 << 62, 1 << 61, 1 << 56
+PRESENT, SWAPPED, OF_FILE, GUARD, EXCLUSIVE = 1 << 63, 1 << 62, 1 << 61, 1 << 58, 1 << 56
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="page frames and control groups need root")
 
@@ -217,7 +217,9 @@ def bits_and_counters(pid: int) -> tuple[int, int, int]:
             pagemap.seek(begin // PAGE_BYTES * 8)
             raw = pagemap.read((end - begin) // PAGE_BYTES * 8)
             for (entry,) in struct.iter_unpack("=Q", raw):
-                if entry & SWAPPED or (entry & PRESENT and not entry & OF_FILE and entry & EXCLUSIVE):
+                if entry & GUARD:
+                    assert not entry & (PRESENT | OF_FILE | EXCLUSIVE)
+                elif entry & SWAPPED or (entry & PRESENT and not entry & OF_FILE and entry & EXCLUSIVE):
                     private += PAGE_BYTES
     return private, least, most
 

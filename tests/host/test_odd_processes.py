@@ -638,15 +638,18 @@ def test_a_thread_has_the_stack_that_its_stack_pointer_is_in(threaded: tuple[int
         part = part_at(owned, pointer)
         assert (part.owner, part.kind.value) == ("[thread stacks]", "stack")
         assert part.attribution.value == "stack pointer"
-    mapped = [mapping_of(pid, pointer) for pointer in pointers]
-    assert len(set(mapped)) == 3
+    # Neighbours may be one mapping from glibc 2.42 on, which gives them no guards that are mappings.
+    mapped = {mapping_of(pid, pointer) for pointer in pointers}
+    assert len({part_at(owned, pointer).start_addr for pointer in pointers}) == 3
     ledger = footprint.audit(pid).ledger
     stacks_bytes = sum(row.mapped_bytes for row in ledger if row.owner == "[thread stacks]")
     # The libraries own their thread-local variables: those of three threads lie in these stacks, the first's does not.
     blocks_bytes = sum(row.mapped_bytes for row in ledger if row.attribution is Attribution.THREAD_VECTOR)
     whole_bytes = stacks_bytes + blocks_bytes * 3 // 4
     assert whole_bytes == sum(end - start for start, end, _ in mapped)
-    assert 3 * 9 * MIB // 10 < whole_bytes <= 3 * MIB  # asked for 1 MiB each, guards included
+    # Asked for 1 MiB each, guards included up to glibc 2.41, which may add one since.
+    guard_bytes = os.sysconf("SC_PAGE_SIZE") if len(mapped) < 3 else 0
+    assert 3 * 9 * MIB // 10 < whole_bytes <= 3 * (MIB + guard_bytes)
 
 
 def test_what_malloc_gave_to_a_thread_lies_in_an_arena(threaded: tuple[int, list[int]]) -> None:
