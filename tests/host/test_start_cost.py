@@ -463,7 +463,7 @@ def test_another_build_with_more_libraries_is_measured_in_turns(tmp_path: Path) 
 
 
 MAIN = """
-static char pages[400 * 4096];
+static char pages[400 * 4096] __attribute__((aligned(4096)));
 __attribute__((constructor)) void fill(void) { for (int n = 0; n < 200; n++) pages[n * 4096] = 1; }
 int main(void) { for (int n = 200; n < 400; n++) pages[n * 4096] = 1; return 0; }
 """
