@@ -243,11 +243,14 @@ def test_the_heap_of_v8_is_what_v8_counts(tmp_path: Path) -> None:
     """)
     with running("node", "--expose-gc", str(script), str(tmp_path / "counted")) as (pid, _):
         audit = footprint.audit(pid)
+        # Where V8 has Abseil (13 does), its locks have an arena of 17 * 64 KiB that no other library shares.
+        locks = mappings_of(pid, lambda one: one.size_bytes == 17 * 64 * KIB)
     private_bytes, _ = held(audit, "[v8 heap]")
     assert private_bytes == pytest.approx(int((tmp_path / "counted").read_text()), rel=0.1)
     assert private_bytes > 10 * MIB
     # Hardly anything is left without a name.
-    assert held(audit, "[anonymous]")[0] < MIB
+    assert len(locks) <= 1
+    assert held(audit, "[anonymous]")[0] < MIB + anonymous_bytes(locks)
 
 
 @needs("java", "javac")
@@ -256,7 +259,12 @@ def test_the_heap_of_a_jvm_is_no_arena(collector: str, tmp_path: Path) -> None:
     (tmp_path / "Kept.java").write_text(JAVA)
     subprocess.run(["javac", "-d", str(tmp_path), str(tmp_path / "Kept.java")], check=True)
     log = tmp_path / "log"
-    options = (f"-XX:+Use{collector}GC", "-Xmx256m", "-XX:ReservedCodeCacheSize=32m", f"-Xlog:gc+heap+coops=debug:{log}")
+    options = (
+        f"-XX:+Use{collector}GC",
+        "-Xmx256m",
+        "-XX:ReservedCodeCacheSize=32m",
+        f"-Xlog:gc+heap+coops=debug:{log}",
+    )
     with running("java", *options, "-cp", str(tmp_path), "Kept") as (pid, _):
         audit = footprint.audit(pid)
         maps = parse_maps(Path(f"/proc/{pid}/maps").read_bytes(), "maps").mappings
