@@ -46,10 +46,11 @@ MUSL = {
     "musl, static": Kind("musl", ("-static",), "musl-gcc"),
     "musl, static, not at a fixed address": Kind("musl", ("-static-pie", "-fPIE"), "musl-gcc"),
 }
+MIMALLOC = "libmimalloc.so.3" if (LIBRARIES / "libmimalloc.so.3").exists() else "libmimalloc.so.2"
 OTHERS = {
     "jemalloc, preloaded": Kind("jemalloc", preloaded="libjemalloc.so.2"),
     "tcmalloc, preloaded": Kind("tcmalloc", preloaded="libtcmalloc_minimal.so.4"),
-    "mimalloc, preloaded": Kind("mimalloc", preloaded="libmimalloc.so.2"),
+    "mimalloc, preloaded": Kind("mimalloc", preloaded=MIMALLOC),
     "jemalloc, linked": Kind("jemalloc", linked="libjemalloc.a"),
     "tcmalloc, linked": Kind("tcmalloc", linked="libtcmalloc_minimal.a"),
     "mimalloc, linked": Kind("mimalloc", linked="libmimalloc.so"),
@@ -81,13 +82,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def program(folder: Path, kind: Kind) -> Path:
     name = "-".join((kind.compiler, *kind.words, kind.linked or ""))
     path = folder / name
+    for library in (kind.linked, kind.preloaded):
+        if library is not None and not (LIBRARIES / library).exists():
+            pytest.skip(f"needs {library}")
     if path.exists():
         return path
     if shutil.which(kind.compiler) is None:
         pytest.skip(f"needs {kind.compiler}")
-    for library in (kind.linked, kind.preloaded):
-        if library is not None and not (LIBRARIES / library).exists():
-            pytest.skip(f"needs {library}")
     linked = []
     if kind.linked is not None:
         # As whole as it is: in a program that calls only malloc, its other functions would be left out.

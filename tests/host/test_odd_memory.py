@@ -1,7 +1,7 @@
 """Memory of odd kinds: the private memory of each process is what its page bits, or the kernel's counters, show.
 
-The oracle reads `/proc/PID/pagemap` (bits 63 present, 62 swapped, 61 of a file or shared, 58 guard, which looks swapped,
-56 mapped once) and the `Anonymous` of smaps by itself.
+The oracle reads `/proc/PID/pagemap` (bits 63 present, 62 swapped, 61 of a file or shared, 58 a guard, which looks
+swapped, 56 mapped once) and the `Anonymous` of smaps by itself.
 """
 
 import os

@@ -144,6 +144,12 @@ def test_before_the_heap_begins_blocks_that_are_mapped_alone_are_found() -> None
     assert (heap.causes, heap.regions, len(heap.mapped)) == ((), (), 1)
 
 
+def test_an_arena_that_was_never_used_is_no_heap() -> None:  # from 2.42 on the C library makes it at start
+    written = HeapWriter(bins_offset=24)
+    written.arena(written.main_addr, written.main_addr + 24 - 16, 0, written.main_addr, {})
+    assert read(written, [(MAPPED[8], MAPPED[8] + 50 * PAGE)]) is None
+
+
 @pytest.mark.parametrize("word", WORDS)
 def test_the_heaps_of_a_thread_are_found_from_its_arena(word: int) -> None:
     written = HeapWriter(word)

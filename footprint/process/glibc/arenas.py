@@ -296,8 +296,10 @@ def mapped_counts(
                 size_bytes, most_bytes = piece[place - 2], piece[place - 1]
                 is_right = 0 <= count <= most_count and is_fixed in {0, 1} and size_bytes <= most_bytes
                 is_right = is_right and bool(most_count) is bool(most_bytes) and size_bytes % unit_bytes == 0
-                is_sized = bool(count) is bool(size_bytes) or (unit_bytes < page_bytes and size_bytes > 0)
-                if is_right and is_sized and (piece[place] or size_bytes):
+                is_right = is_right and count * page_bytes <= size_bytes and most_count * page_bytes <= most_bytes
+                # What was counted too much stays when all are freed.
+                is_right = is_right and (count > 0 or not size_bytes or unit_bytes < page_bytes)
+                if is_right and (piece[place] or size_bytes):
                     yield MappedCounts(count, size_bytes, piece[place])
 
 

@@ -94,6 +94,9 @@ def read_glibc_heap(
     if not is_complete:
         causes.append("its lists of free chunks are too long to follow: some of these chunks count as in use")
     counts = walker.counts()
+    if counts is None and not walker.regions and not causes:
+        # From 2.42 on also what no program uses is made at start.
+        return None
     starts = {region.start_addr for region in regions}
     elsewhere = [span for span in nameless if span[0] not in starts]
     mapped = find_mapped_blocks(words, elsewhere, counts, page_bytes) if counts else ()
