@@ -143,15 +143,15 @@ def test_the_heap_of_glibc_is_what_malloc_counts(folder: Path, shape: str, kind:
     with running(program(folder, GLIBC[kind]), GLIBC[kind], shape) as process:
         audit = footprint.audit(process.pid)
     check(audit, process.block_count, process.usable_bytes)
-    found = audit.allocator
-    assert found is not None
-    assert found.held_bytes - found.mapped_block_bytes == process.arena
+    account = audit.allocator
+    assert account is not None
+    assert account.held_bytes - account.mapped_block_bytes == process.arena
     # glibc 2.43 counts two words too many for each block that mremap(2) resizes: there are less than 256 of them here.
     assert process.hblkhd % PAGE_BYTES == 0 or GLIBC_VERSION >= (2, 43)
     mapped_bytes = process.hblkhd - process.hblkhd % PAGE_BYTES
-    assert (found.mapped_block_count, found.mapped_block_bytes) == (process.hblks, mapped_bytes)
+    assert (account.mapped_block_count, account.mapped_block_bytes) == (process.hblks, mapped_bytes)
     # mallinfo2 takes what threads keep for live.
-    assert found.free_bytes - (found.cached_bytes - process.fsmblks) == process.fordblks
+    assert account.free_bytes - (account.cached_bytes - process.fsmblks) == process.fordblks
 
 
 @pytest.mark.parametrize("kind", MUSL)

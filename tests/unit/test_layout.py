@@ -502,13 +502,13 @@ def test_the_space_for_classes_of_a_jvm_is_not_its_heap_though_it_lies_below_32_
         mapped(0xFFF22000, 0xDE, "rw-p", flags=HEAP_FLAGS),
     ]
     jvm = mapped(B, 1, "r-xp", 0, library)
-    found = [owner for owner, _, _ in owners(parts_of([*classes, *heap, jvm]))]
-    assert found[:5] == ["[anonymous]", archive.name, *["[anonymous]"] * 3]
-    assert found[5:8] == ["[java heap]", archive.name, "[java heap]"]
+    named = [owner for owner, _, _ in owners(parts_of([*classes, *heap, jvm]))]
+    assert named[:5] == ["[anonymous]", archive.name, *["[anonymous]"] * 3]
+    assert named[5:8] == ["[java heap]", archive.name, "[java heap]"]
     # One behind the other cannot be told apart.
     moved = [one._replace(start_addr=one.start_addr - 0x14000000, end_addr=one.end_addr - 0x14000000) for one in heap]
-    found = [owner for owner, _, _ in owners(parts_of([*classes, *moved, jvm]))]
-    assert set(found[:8]) == {"[java heap]", archive.name}
+    named = [owner for owner, _, _ in owners(parts_of([*classes, *moved, jvm]))]
+    assert set(named[:8]) == {"[java heap]", archive.name}
 
 
 def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there() -> None:
