@@ -96,7 +96,7 @@ def main() -> int:
             old = {name: Cost(*figures) for name, figures in kept.get(_interpreter(), {}).items()}
             new = {name: _cost(sys.executable, commands[name], bytecode) for name in commands}
             if options.write:
-                kept[_interpreter()] = new
+                kept[_interpreter()] = {name: cost for name, cost in (old | new).items() if name in _LINES}
                 KEPT.write_text(_text_of(kept))
     return _report(old, new)
 
@@ -137,9 +137,13 @@ def _report(old: dict[str, Cost], new: dict[str, Cost]) -> int:
 
 @contextmanager
 def _commands(words: Sequence[str]) -> Iterator[dict[str, list[str]]]:
-    """Make the inputs, and return the commands by their names; that without words imports footprint."""
-    if words:
-        yield {" ".join(words): list(words)}
+    """Make the inputs, and return the commands by their names; that without words imports footprint.
+
+    Of words that are a fixed command, `PID` and other names of inputs are replaced, too.
+    """
+    named = " ".join(words)
+    if words and named not in _LINES:
+        yield {named: list(words)}
         return
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -158,7 +162,10 @@ def _commands(words: Sequence[str]) -> Iterator[dict[str, list[str]]]:
             "CORPUS": "tests/corpus",
         }
         try:
-            yield {line: [places.get(word, word) for word in _placed(line, places)] for line in _LINES}
+            yield {
+                line: [places.get(word, word) for word in _placed(line, places)]
+                for line in ([named] if words else _LINES)
+            }
         finally:
             process.kill()
 
