@@ -241,4 +241,5 @@ def _is_of_crates(name: str) -> bool:
 
 
 def _of_trait(trait: str, *, is_theirs: bool) -> bool:
-    return trait.startswith("alloc::") or (is_theirs and trait.startswith(_CRATES))
+    # Only these crates have functions of slices, and so traits inside of those.
+    return trait.startswith(("alloc::", "<[")) or (is_theirs and trait.startswith(_CRATES))

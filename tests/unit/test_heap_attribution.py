@@ -166,6 +166,7 @@ def test_what_was_inlined_into_a_function_that_hands_memory_on_is_passed_over_wi
         "<core::iter::adapters::map::Map<I,F> as core::iter::traits::iterator::Iterator>::fold",
         "<T as core::convert::Into<U>>::into",
         "<app::Row as alloc::string::ToString>::to_string",
+        "<app::Row as <[_]>::to_vec_in::ConvertVec>::to_vec::<alloc::alloc::Global>",
         "hashbrown::raw::RawTable<T,A>::reserve_rehash",
         "std::collections::hash::map::HashMap<K,V,S>::insert",
         "runtime.mallocgc",
