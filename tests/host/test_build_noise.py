@@ -84,7 +84,10 @@ def test_a_buffer_of_another_name_is_renamed(tmp_path: Path) -> None:
     old = built(tmp_path / "a")
     new = built(tmp_path / "b", source=SOURCE.replace("scratch", "workspace"))
     found = footprint.diff(old, new)
-    assert told(found) == [(RowStatus.RENAMED, "_ZN12_GLOBAL__N_19workspaceE", 0)]
+    ((status, name, size_bytes),) = told(found)
+    assert (status, size_bytes) == (RowStatus.RENAMED, 0)
+    # Later releases of gcc write that its linkage is internal.
+    assert name in {"_ZN12_GLOBAL__N_19workspaceE", "_ZN12_GLOBAL__N_1L9workspaceE"}
 
 
 # Two files, so that a buffer can be declared in another; `NAME` is in one of them.

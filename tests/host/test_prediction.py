@@ -103,6 +103,13 @@ def private_bytes(seen: Seen) -> int:
     return len(seen.private - pages_of_texts) * PAGE
 
 
+def with_constructors(seen: Seen) -> list[str]:
+    """Return the objects with constructors of their own."""
+    return [
+        name for name in seen.objects() if not re.search(r"/(libc|ld)[.-]", name) and own_constructors(image_of(name))
+    ]
+
+
 # --- the whole process ------------------------------------------------------------------------------------------------
 
 
@@ -133,14 +140,9 @@ def test_each_object_holds_what_its_rows_say(path: str) -> None:
 @each_program
 def test_where_nothing_has_constructors_its_own_code_begins_with_what_was_predicted(path: str) -> None:
     entered = stand(path).entered
-    with_own = [
-        name
-        for name in entered.objects()
-        if not re.search(r"/(libc|ld)[.-]", name) and own_constructors(image_of(name))
-    ]
     grown_bytes = private_bytes(entered) - (predicted(path).totals.private.bytes or 0)
     assert grown_bytes >= -16 * KIB
-    if not with_own:
+    if not with_constructors(entered):
         assert grown_bytes <= 16 * KIB
 
 
@@ -156,8 +158,11 @@ def test_it_has_the_mappings_that_were_counted_but_few(path: str) -> None:
 @each_program
 def test_page_tables_are_near_the_estimate(path: str) -> None:
     estimate = next(row.bytes or 0 for row in predicted(path).ledger if row.name == "[page tables]")
+    # What constructors write is not foreseen: those of libnode take half as many tables again.
+    seen = stand(path)
+    measured = seen.linked_table_bytes if with_constructors(seen.entered) else seen.entered_table_bytes
     # Where libraries come to stand is random, and so is how many tables they need.
-    assert abs(stand(path).entered_table_bytes - estimate) <= max(20 * KIB, estimate // 5)
+    assert abs(measured - estimate) <= max(20 * KIB, estimate // 5)
 
 
 @needs_page_bits

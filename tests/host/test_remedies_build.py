@@ -460,6 +460,14 @@ RESTS = {
 }
 
 
+def leaves_a_table_in_rdx(program: Path) -> bool:
+    """Return whether `use_0` ends with the address of a table in %rdx, a register of results: gcc 16 takes another."""
+    command = ["objdump", "-d", "--no-show-raw-insn", "--disassemble=_Z5use_0i", str(program)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    written = re.findall(r"(\w+) +(?:.*,)?%[re]dx(?: +# .*<(.*)>)?$", text, re.MULTILINE)
+    return written[-1][0] == "lea" and "table" in written[-1][1]
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 @pytest.mark.parametrize("name", RESTS)
 def test_a_remedy_with_words_of_its_own_compiles_and_leaves_one(name: str, level: str, tmp_path: Path) -> None:
@@ -486,7 +494,7 @@ def test_a_remedy_with_words_of_its_own_compiles_and_leaves_one(name: str, level
     was = built(tmp_path / "before", rest.before, "")
     (found,) = footprint.duplicates(str(was)).files[0].copies
     (finding,) = duplicate_findings([found])
-    is_checked = rest.is_left_in_rdx and level == "-O2"
+    is_checked = rest.is_left_in_rdx and level == "-O2" and leaves_a_table_in_rdx(was)
     if is_checked:
         assert found.objection is not None
         assert found.objection.reason.startswith("in use_0(int)+0x")

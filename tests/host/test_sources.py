@@ -233,19 +233,19 @@ def variables(contents: Contents) -> list[Symbol]:
 
 
 def share_with_lines(contents: Contents, sources: DeclaredVariables, name: str) -> float:
-    """Return how much of a section variables own whose line is told."""
+    """Return how much of a section, without padding, variables own whose line is told."""
     (section,) = (one for one in contents.sections if one.section.name == name)
     told_bytes = 0
     for start, end, owner in section.ranges.pieces:
         if isinstance(owner, Symbol) and (said := sources.of(section, owner)) and said.defined_at_line:
             told_bytes += end - start
-    return told_bytes / section.size_bytes
+    return told_bytes / (section.size_bytes - sum(section.residue_bytes.values()))
 
 
 @pytest.mark.parametrize("section", [".data", ".bss"])
-def test_94_percent_of_the_data_of_the_c_library_have_a_name_a_file_and_a_line(libc: FileSymbols, section: str) -> None:
+def test_99_percent_of_the_data_of_the_c_library_have_a_name_a_file_and_a_line(libc: FileSymbols, section: str) -> None:
     assert libc.sources is not None
-    assert share_with_lines(libc.files[0], libc.sources[0], section) >= 0.94
+    assert share_with_lines(libc.files[0], libc.sources[0], section) >= 0.99
 
 
 def test_what_has_no_name_in_the_data_of_the_c_library_is_padding(libc: FileSymbols) -> None:
