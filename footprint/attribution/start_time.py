@@ -57,12 +57,15 @@ class StartPrices(NamedTuple):
 PRICE_COUNT: Final = 7
 CALIBRATED: Final = "calibrated on this machine"
 _BUILT_IN: Final = StartPrices(230_000, 38_000, 1_430, 10, 89, 15, 2_000, "built in", "x86-64, glibc 2.36")
-# In hundredths: fitted to 848 programs of Debian 12 (Linux 6.18), each started five times.
-_LOADER_FAULTS: Final = 1_274
-_OBJECT_FAULTS: Final = 149
-_PAGE_FAULTS: Final = 111
-_WINDOW_FAULTS: Final = 156
-_CONSTRUCTOR_FAULTS: Final = 184
+# In hundredths: fitted to 573 programs of Debian 12 and 14 (Linux 6.18), each started three times.
+_LOADER_FAULTS: Final = 1_335
+_OBJECT_FAULTS: Final = 218
+_PAGE_FAULTS: Final = 99
+_WINDOW_FAULTS: Final = 133
+_CONSTRUCTOR_FAULTS: Final = 333
+# For each 4 KiB of the code of constructors: it is read, and writes as much as it is long, or more.
+_CODE_FAULTS: Final = 540
+_CODE_BYTES: Final = 1 << 12
 # Where a page of a file is read, the kernel maps those around it that are in the page cache: of 16 pages that begin at
 # any place (fault_around_bytes). It places files at random.
 _WINDOW_PAGES: Final = 16
@@ -133,5 +136,6 @@ def start_page_faults(cost: "StartCost | None", prediction: ObjectPrediction | N
         + _PAGE_FAULTS * pages
         + windows * bool(table_pages)
         + _CONSTRUCTOR_FAULTS * ((cost.initialiser_count or 0) > _USUAL_INITIALISERS)
+        + _CODE_FAULTS * (cost.initialiser_bytes or 0) // _CODE_BYTES
         + 50
     ) // 100
