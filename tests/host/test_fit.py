@@ -159,7 +159,7 @@ def test_programs_in_c_fit_as_predicted(group: MemoryGroup, tmp_path: Path, sour
 # --- page cache -------------------------------------------------------------------------------------------------------
 
 SERVERS = {
-    "node": (["node", "-e", "console.log('ready'); setInterval(() => {}, 1e6)"], 300),
+    "node": (["node", "-e", "console.log('ready'); setInterval(() => {}, 1e6)"], 450),
     "perl": (["perl", "-MPOSIX", "-e", "$| = 1; my $kept = 'x' x 1000000; print \"ready\\n\"; sleep 600"], 150),
     "memcached": (["memcached", "-u", "root", "-t", "2"], 120),
 }
