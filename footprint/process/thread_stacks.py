@@ -4,7 +4,7 @@ The C library keeps the block beside the thread's control data: glibc in `struct
 musl in its own (map_base, map_size). The kernel knows an address in that structure: the head of the thread's list of
 robust mutexes, which glibc registers for every thread. That of musl begins with its own address, above the stack.
 
-Source: proc_pid_syscall(5), get_robust_list(2); nptl/descr.h of glibc 2.17 to 2.42, src/internal/pthread_impl.h of
+Source: proc_pid_syscall(5), get_robust_list(2); nptl/descr.h of glibc 2.17 to 2.43, src/internal/pthread_impl.h of
 musl 1.2.
 """
 
