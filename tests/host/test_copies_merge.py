@@ -802,6 +802,15 @@ def test_what_is_proof_or_high_prints_the_same_after_the_remedy(
             assert result.after == result.before, (build, result.sure)
 
 
+def is_before_another(case: Case, copy: CopiedVariable) -> bool:
+    """Return whether what is said against it is what a function of another case does with the variable behind it."""
+    found = copy.objection
+    if found is None or found.check != "nothing compares the address of its end":
+        return False
+    # As `asks_107` and `use_things_107_0` are of the case with the number 107.
+    return not re.search(rf"_{of_case(case, 'K')}(?:_|$)", found.function or "")
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.remedy is not None], ids=name_of)
 def test_a_safe_remedy_is_offered_with_proof_where_lines_are_known(
     case: Case, results: dict[Build, dict[str, Result] | str]
@@ -814,6 +823,9 @@ def test_a_safe_remedy_is_offered_with_proof_where_lines_are_known(
             continue
         if case.has_own_type and way.name == "lto":
             # As it does with those whose addresses matter.
+            assert [copy.confidence for copy in result.copies] == [Confidence.MEDIUM], build
+            continue
+        if [copy for copy in result.copies if is_before_another(case, copy)]:
             assert [copy.confidence for copy in result.copies] == [Confidence.MEDIUM], build
             continue
         assert [copy.confidence for copy in result.copies] == [Confidence.PROOF], build
