@@ -279,6 +279,7 @@ class _Owners:
         before = self._mappings[index - 1] if index else None
         is_behind = before is not None and before.end_addr == mapping.start_addr
         is_stack = is_behind and before is not None and self._is_stack_by_shape(mapping, before)
+        is_stack = is_stack or _has_guards(mapping)
         # The kernel may have merged a stack with what is above it: a stack pointer alone does not tell where it ends.
         if self._holds_stack_pointer(mapping) and _may_be_stack(mapping) and (is_stack or "nh" in flags_of(mapping)):
             return THREAD_STACKS, MemoryKind.STACK, Attribution.STACK_POINTER
@@ -377,6 +378,12 @@ def _is_guarded(mapping: Mapping, before: Mapping) -> bool:
     if before.end_addr != mapping.start_addr or before.permissions != "---p" or before.name or mapping.name:
         return False
     return before.size_bytes <= _MOST_GUARD_BYTES and mapping.is_mapped_writable and not mapping.is_shared
+
+
+def _has_guards(mapping: Mapping) -> bool:
+    """Return whether memory for stacks (MAP_STACK) has guards in it, as from glibc 2.42 on: neighbours merge."""
+    flags = flags_of(mapping)
+    return "gu" in flags and "nh" in flags and not flags & {"nr", "dd"} and mapping.is_mapped_writable
 
 
 def _may_be_bss_of(data: Mapping, mapping: Mapping) -> bool:

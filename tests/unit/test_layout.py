@@ -462,6 +462,15 @@ def test_memory_that_another_runtime_committed_is_no_arena(
     assert {owner for owner, _, _ in owners(parts_of([writable, reserved]))} == {"[anonymous]"}
 
 
+def test_stacks_that_merged_with_their_guards_in_them_are_stacks_without_a_stack_pointer() -> None:  # glibc 2.42
+    merged = mapped(B, 4 * 2049, "rw-p", flags="rd wr mr mw me gu ac nh")
+    assert owners(parts_of([merged])) == [("[thread stacks]", "stack", "shape")]
+    for flags in ("rd wr mr mw me gu ac", "rd wr mr mw me ac nh", "rd wr mr mw me nr gu dd nh"):
+        assert owners(parts_of([merged._replace(vm_flags=flags)]))[0][0] == "[anonymous]"
+    reserved = merged._replace(permissions="---p", vm_flags="mr mw me gu nh")
+    assert owners(parts_of([reserved]))[0][0] == "[anonymous]"
+
+
 def test_no_stack_has_gigabytes_or_the_flags_of_a_shadow() -> None:
     large = mapped(B + PAGE, (1 << 31) // PAGE, "rw-p", flags="rd wr mr mw me ac nh")
     assert owners(parts_of([GUARD, large], stacks=[B + 2 * PAGE]))[1][0] == "[anonymous]"
