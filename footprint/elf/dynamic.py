@@ -88,10 +88,12 @@ def words(image: Image, raw: Buffer, word_bytes: int) -> "array[int]":
 
 def zeros_of(cells: "array[int]") -> Iterator[int]:
     """Yield the indexes of the zeros of a table: to search its bytes is quicker than to compare its numbers."""
-    raw, zero, at = cells.tobytes(), bytes(cells.itemsize), -1
-    while (at := raw.find(zero, at + 1)) >= 0:
-        if at % len(zero) == 0:
-            yield at // len(zero)
+    raw, zero, index = cells.tobytes(), bytes(cells.itemsize), 0
+    while (at := raw.find(zero, index * len(zero))) >= 0:
+        index = -(-at // len(zero))
+        if index * len(zero) == at:
+            yield index
+            index += 1
 
 
 def bytes_at_vaddr(image: Image, vaddr: int, size_bytes: int | None, what: str) -> Buffer:

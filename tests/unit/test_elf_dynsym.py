@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import tracemalloc
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from footprint.elf.dynamic import zeros_of
 from footprint.elf.dynsym import DynamicSymbols, SymbolReference, read_dynamic_symbols
 from footprint.elf.image import read_image
 from footprint.elf.versions import Version as Wanted
@@ -508,3 +510,10 @@ def test_a_file_with_any_bytes_changed_gives_an_answer_or_one_of_our_errors(dama
     with contextlib.suppress(InputError):
         found = read(bytes(image))
         assert all(0 < index < found.count for index in found.defined.values())
+
+
+@pytest.mark.parametrize(
+    "cells", [[], [0], [0, 0, 0], [1, 0, 2], [256, 0, 1], [1 << 56, 1], [1 << 24, 0, 0, 1 << 56, 0]]
+)
+def test_zeros_of_a_table_are_whole_numbers(cells: list[int]) -> None:
+    assert list(zeros_of(array("Q", cells))) == [index for index, cell in enumerate(cells) if cell == 0]
