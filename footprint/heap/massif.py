@@ -309,8 +309,11 @@ class _Reader:
             if root is None or root[1]:
                 return position
             tree.parents.append(-1)
+            label_count = len(self._labels)
             tree.frame_indexes.append(self._labels[root[4]])
+            self._label_bytes += len(root[4]) * (len(self._labels) - label_count)
             tree.node_bytes.append(int(root[3]))
+            self._check_bounds(tree)
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position

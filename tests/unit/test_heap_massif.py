@@ -293,6 +293,12 @@ def test_more_places_than_any_program_has_are_refused(bound: str, monkeypatch: p
         read(TEXT)
 
 
+def test_the_places_of_trees_that_are_passed_over_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("footprint.heap.massif._MOST_LABEL_BYTES", 4)
+    with pytest.raises(InputError, match="by snapshot 1 it names more places than any program has"):
+        read_profile(TEXT, "a text", lambda _: [])
+
+
 def test_damaged_compression_is_refused() -> None:
     whole = gzip.compress(TEXT * 1000)
     for text in (whole[:-20], whole[:99] + b"\0\0\0\0" + whole[103:]):
