@@ -255,7 +255,8 @@ class _Amounts(dict[bytes, int]):
         if not (text.startswith((b" ", b"\t")) and number.isdigit() and len(number) <= _MOST_DIGITS):
             raise ValueError(text)
         amount = int(number) * 1024 if text.endswith(b" kB") else int(number)
-        if len(self) < 1 << 16:
+        # A hostile text has any number of blanks there.
+        if len(self) < 1 << 16 and len(text) <= 4 * _MOST_DIGITS:
             self[text] = amount
         return amount
 

@@ -1,5 +1,7 @@
 """The kernel's texts of one process, rule by rule: maps, smaps and smaps_rollup."""
 
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,21 @@ def test_maps_without_counters_have_none_not_zero() -> None:
     assert memory.mappings[0].counters.get("Rss") is None
     assert memory.mappings[0].vm_flags is None
     assert memory.notes == ()
+
+
+def test_blanks_before_amounts_are_not_kept() -> None:
+    def pieces() -> Iterator[bytes]:
+        for number in range(1, 100):
+            header = b"%08x-%08x rw-p 00000000 00:00 0 \n" % (number << 12, number + 1 << 12)
+            yield header + b"Size: 4 kB\nRss:%b%d kB\n" % (b" " * 100_000, number)
+
+    tracemalloc.start()
+    memory = parse_maps(pieces(), "smaps")
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [mapping.counters.get("Rss") for mapping in memory.mappings] == [number << 10 for number in range(1, 100)]
+    # The text and its bodies, which are kept, take 10 MB each.
+    assert most_bytes < 21_000_000
 
 
 def test_mappings_stand_in_the_order_of_the_text() -> None:
