@@ -356,7 +356,7 @@ def _flags_end(tails: Sequence[bytes], header: bytes | None) -> tuple[int, int]:
         # No header, or a header that is not aligned (off by two columns in procps 3.3.10): use the end in most rows.
         ends = Counter(match.end() for match in map(_FLAGS.match, tails) if match)
         if not ends:
-            return 0, 0
+            return 0, min([len(tail) - len(tail.lstrip(b" ")) for tail in tails if tail.strip()], default=0)
         end = ends.most_common(1)[0][0]
     rests = [tail[end:] for tail in tails if tail[end:].strip()]
     return end, 2 if is_majority(rest.startswith(b"  ") for rest in rests) else 1

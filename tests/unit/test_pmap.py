@@ -160,12 +160,13 @@ def test_flags_are_read_where_the_header_is_two_columns_off() -> None:
     assert names(memory) == ["sh", "", "[heap]"]
 
 
-def test_names_are_whole_where_the_header_has_flags_and_no_row_does() -> None:
+@pytest.mark.parametrize("blanks", [b" ", b"  ", b"   "])
+def test_names_are_whole_where_the_header_has_flags_and_no_row_does(blanks: bytes) -> None:
     memory = parse_one(
         b"123:   /bin/program\n"
         b" Address Perm   Offset Device Inode Size Rss VmFlagsMapping\n"
-        b"00400000 r-xp 00002000  fd:01    77   16  12 Program\n"
-        b"00604000 rw-p 00000000  00:00     0    8   4 [heap]\n"
+        b"00400000 r-xp 00002000  fd:01    77   16  12%bProgram\n"
+        b"00604000 rw-p 00000000  00:00     0    8   4%b[heap]\n" % (blanks, blanks)
     )
 
     assert names(memory) == ["Program", "[heap]"]
