@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from footprint.attribution.kernel import BUILT_IN
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name
 from footprint.verbs.watch import tick_costs
-from footprint.verbs.watch.tick_costs import HeldFile, TickFiles
+from footprint.verbs.watch.tick_costs import HeldFile, KernelPrices, TickCosts, TickFiles
 
 KIB = 1024
 
@@ -115,3 +116,12 @@ def test_what_relatives_have_touched_together_counts_once() -> None:
     files.learn([])
     files.own_bytes({1: counters(), 2: counters()})
     assert sorted(files.own_bytes({1: counters(64 * KIB), 2: counters(64 * KIB)}).values()) == [0, 64 * KIB]
+
+
+def test_huge_pages_and_buffers_of_the_kernel_have_no_index_of_small_pages(file: MemoryFile) -> None:
+    file.holds(8 * 1024 * KIB)
+    held = file.held(4 * 1024 * KIB, 4 * 1024 * KIB)._replace(unindexed_bytes=2 * 1024 * KIB)
+    costs = TickCosts(BUILT_IN, lambda pids: dict.fromkeys(pids, ()))
+    costs.learn({1: KernelPrices(0, 0, 0, 1, 0)}, [held], {})
+    # A node for 64 pages, and one above them; at the second tick the file has grown.
+    assert [costs.priced({1: counters()}, 0)[1].object_bytes for _ in range(2)] == [(8 + 1) * 592, (24 + 1) * 592]

@@ -11,12 +11,13 @@ the counter of a process.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from footprint.attribution.kernel import KernelConstants, index_bytes, kernel_costs, open_file_bytes
-from footprint.attribution.memory_files import charge_files
+from footprint.attribution.memory_files import charge_files, indexed_bytes
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name, held_bytes, read_own_open_files
 from footprint.process.memory_files import FileIdentity
@@ -35,6 +36,7 @@ class HeldFile(NamedTuple):
         paths: Where it can be looked at.
         size_bytes: What it holds.
         own_bytes: What of it the processes pay for.
+        unindexed_bytes: What of that has no index of small pages: huge pages, and buffers of the kernel.
     """
 
     identity: FileIdentity
@@ -42,6 +44,7 @@ class HeldFile(NamedTuple):
     paths: tuple[str, ...]
     size_bytes: int
     own_bytes: int
+    unindexed_bytes: int = 0
 
     def grown_to(self, size_bytes: int) -> "HeldFile":
         """Return it with another size, of which the processes pay for the same part."""
@@ -61,7 +64,13 @@ def held_files(snapshots: Sequence[Snapshot]) -> list[HeldFile]:
             paths = (*(f"{folder}/fd/{number}" for number in file.descriptors[:1]), *ranges[:1])
             places.setdefault(file.identity, (snapshot.process_id or 0, paths))
     return [
-        HeldFile(charged.file.identity, *places[charged.file.identity], charged.cost.size_bytes, charged.cost.own_bytes)
+        HeldFile(
+            charged.file.identity,
+            *places[charged.file.identity],
+            charged.cost.size_bytes,
+            charged.cost.own_bytes,
+            charged.cost.own_bytes - indexed_bytes([charged]),
+        )
         for charged in charge_files(snapshots)
         # What others keep may be theirs however much it grows.
         if charged.cost.own_bytes or not charged.cost.keeper_pids
@@ -111,6 +120,13 @@ class TickFiles:
             if file.pid in sizes:
                 sizes[file.pid] += file.own_bytes
         self._add_unknown(sizes, counters)
+        return sizes
+
+    def unindexed_bytes(self) -> dict[int, int]:
+        """Return what of that has no index of small pages."""
+        sizes = Counter[int]()
+        for file in self._files.values():
+            sizes[file.pid] += min(file.own_bytes, file.unindexed_bytes)
         return sizes
 
     def _add_unknown(self, sizes: dict[int, int], counters: Mapping[int, ProcessCounters]) -> None:
@@ -251,7 +267,11 @@ class TickCosts:
             self._renew_open_files(counters, now)
         counters = {pid: _without_memory(c) if pid in self._firsts else c for pid, c in counters.items()}
         files_bytes = self._files.own_bytes(counters)
-        return {pid: self._priced(self._prices[pid], counter, files_bytes[pid]) for pid, counter in counters.items()}
+        unindexed_bytes = self._files.unindexed_bytes()
+        return {
+            pid: self._priced(self._prices[pid], counter, files_bytes[pid], unindexed_bytes.get(pid, 0))
+            for pid, counter in counters.items()
+        }
 
     def _first_of_space(self, pid: int, new: ProcessCounters, counters: Mapping[int, ProcessCounters]) -> int | None:
         """Find the process whose address space a new one has: until it executes a program, as after vfork(2)."""
@@ -286,11 +306,13 @@ class TickCosts:
         self._next_open_files = now + cost_seconds / _SHARE
         self._next_contents = now + cost_seconds / _SHARE_UNCHANGED
 
-    def _priced(self, prices: KernelPrices, counters: ProcessCounters, files_bytes: int) -> ProcessCounters:
+    def _priced(
+        self, prices: KernelPrices, counters: ProcessCounters, files_bytes: int, unindexed_bytes: int
+    ) -> ProcessCounters:
         constants = self._constants
         object_bytes = prices.object_bytes + (counters.thread_count - prices.thread_count) * constants.thread_bytes
         object_bytes += (counters.mapping_count - prices.mapping_count) * constants.usual_mapping_bytes
-        object_bytes += index_bytes(files_bytes, self._page_bytes, constants)
+        object_bytes += index_bytes(files_bytes - unindexed_bytes, self._page_bytes, constants)
         each_bytes = prices.descriptor_bytes // prices.open_count if prices.open_count else _USUAL_DESCRIPTOR_BYTES
         more_count = counters.descriptor_count - (prices.descriptor_count or 0)
         return counters._replace(
