@@ -448,7 +448,7 @@ class DependencyGraph:
 
 
 def _has_database_call(names: Iterable[str]) -> bool:
-    # Few names begin so: others take no search.
+    # Few names begin so: the others are not searched.
     return any(_DATABASE_CALLS.fullmatch(name) for name in names if name[:3] in _DATABASE_VERBS)
 
 

@@ -173,7 +173,7 @@ def _donated(image: Image, page_bytes: int) -> set[int]:
 
 
 def _noted_by_musl(image: Image, page_bytes: int) -> set[int]:
-    """Return the page of the variables that musl writes in itself: in 1.2.6 it is another one than that it gives away.
+    """Return the page of the variables that the loader of musl writes: in 1.2.6 it is not the page that it donates.
 
     Its loader is its C library, which needs no other.
     """

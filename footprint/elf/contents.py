@@ -345,7 +345,7 @@ class _ResidueFinder:
 
     def _is_zero(self, start: int, end: int) -> bool:
         if self._bytes is None:
-            # A section without bytes in the file has zeros, of which the empty text holds any number.
+            # A section without bytes in the file is all zeros: each part of an empty text is as well.
             self._bytes = memoryview(self._image.section_bytes(self._section) if self._section.has_file_bytes else b"")
         return not self._bytes[start:end].tobytes().strip(b"\0")
 

@@ -344,7 +344,7 @@ def _read_only(linked: Linked | None) -> bytes:
     with suppress(FootprintError):
         image = linked and linked.library.image
         loads = [load for load in image.loads if not load.is_writable] if image else []
-        # Where code has segments of its own, it has no texts.
+        # Where code has segments of its own, the texts are in the others.
         texts = [load for load in loads if not load.flags & abi.PF_X] or loads
         return b"".join([bytes(image.data[o.offset : o.offset + o.file_bytes]) for o in texts if image])
     return b""
@@ -442,7 +442,7 @@ def _looked_up(uses: _Uses, symbols: DynamicSymbols) -> tuple[int, frozenset[int
     if len(places) == sum(map(len, by_lookup.values())) == run_count:
         # In nearly all files the relocations of a reference are together.
         return sum([len(numbers) for _, numbers in uses]), places, Counter()
-    # Of a symbol without reference, the file binds to its own definition.
+    # A symbol without a reference is bound to the definition of the file itself.
     place_of = {(symbols.kind(place)[1:3], symbols.looked_up[place]): place for place in places}
     places_in_turn = [place_of.get((lookup, number)) for lookup, numbers in uses for number in numbers]
     used = [place for place in places_in_turn if place is not None]

@@ -36,7 +36,7 @@ class HeldFile(NamedTuple):
         paths: Where it can be looked at.
         size_bytes: What it holds.
         own_bytes: What of it the processes pay for.
-        unindexed_bytes: What of that has no index of small pages: huge pages, and buffers of the kernel.
+        unindexed_bytes: Huge pages and buffers of the kernel among these: no index of small pages has them.
     """
 
     identity: FileIdentity
@@ -123,7 +123,7 @@ class TickFiles:
         return sizes
 
     def unindexed_bytes(self) -> dict[int, int]:
-        """Return what of that has no index of small pages."""
+        """Return what each process pays for huge pages and buffers of the kernel: no index of small pages has them."""
         sizes = Counter[int]()
         for file in self._files.values():
             sizes[file.pid] += min(file.own_bytes, file.unindexed_bytes)
