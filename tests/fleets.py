@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from footprint.store.parquet import write_part
+from footprint.store.parquet import open_dataset, write_part
 from footprint.store.tables import (
+    TABLES,
     FleetFile,
     FleetFinding,
     FleetHost,
@@ -27,10 +28,24 @@ from footprint.store.tables import (
     FleetRow,
 )
 
-__all__ = ("BUILD_IDS", "DAY", "Holding", "Member", "capture_of", "scan_in_one_process", "write", "write_fleet")
+__all__ = (
+    "BUILD_IDS",
+    "DAY",
+    "SMAPS",
+    "Holding",
+    "Member",
+    "asked",
+    "capture_of",
+    "contents",
+    "scan_in_one_process",
+    "text_of",
+    "write",
+    "write_fleet",
+)
 
 DAY = date(2026, 11, 23)
 GIB = 1 << 30
+SMAPS = Path(__file__).with_name("corpus").joinpath("smaps-sleep.txt").read_bytes()
 
 
 class Holding(NamedTuple):
@@ -195,3 +210,25 @@ def scan_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
             yield pickle.loads(pickle.dumps(work(sent)))  # noqa: S301 # the same
 
     monkeypatch.setattr("footprint.verbs.scan.call.local_runner", lambda _: nullcontext(call))
+
+
+def text_of(number: int) -> bytes:
+    """Return smaps of a process: the digests of all differ, the figures do not."""
+    return SMAPS + b"\n" * number
+
+
+def asked(dataset: Path, query: str) -> list[tuple[Any, ...]]:
+    with open_dataset(str(dataset)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def contents(dataset: Path) -> dict[str, list[str]]:
+    """Return all rows of a dataset without the names of parts, which differ from scan to scan."""
+    result = {}
+    with open_dataset(str(dataset)) as connection:
+        for name in TABLES:
+            columns = "* EXCLUDE (part)" if name == "inputs" else "*"
+            rows = connection.execute(f"SELECT {columns} FROM {name}").fetchall()
+            # Each part tells of its hosts.
+            result[name] = sorted(set(map(str, rows))) if name == "hosts" else sorted(map(str, rows))
+    return result
