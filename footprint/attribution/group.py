@@ -315,7 +315,7 @@ def _of_kernel(audit: Audit, charges: CgroupCharges, buffers_bytes: int) -> list
         return [_row("kernel memory", kernel_bytes, charges.kernel_bytes, f"cached names and inodes of files, {_REST}")]
     rows = []
     for kind in kinds:
-        audited_bytes = sum(_kernel_rows(audits, kind.rows)) if kind.rows else None
+        audited_bytes = sum(_kernel_rows(audits, kind.rows)) or None
         rows.append(_row(kind.name, audited_bytes, charges.stat[kind.field], f"{kind.field}: {kind.cause}"))
     taken = tuple(prefix for kind in kinds for prefix in kind.rows)
     other_bytes = buffers_bytes + sum(_kernel_rows(audits, ("",))) - sum(_kernel_rows(audits, taken))
