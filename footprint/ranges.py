@@ -229,6 +229,7 @@ def _explained(
             at_piece = first
             for begin, until, owner in named:
                 if not at_piece == begin < until:
+                    at_piece = -1  # also behind a piece that ends where the gap does
                     break
                 bounds.append(begin)
                 all_owners.append(owner)

@@ -115,6 +115,7 @@ def test_a_gap_may_have_several_causes() -> None:
         pytest.param([Piece(4, 11, "x")], id="too long"),
         pytest.param([Piece(5, 10, "x")], id="too late"),
         pytest.param([Piece(4, 7, "x"), Piece(6, 10, "y")], id="twice"),
+        pytest.param([Piece(4, 10, "x"), Piece(6, 8, "y")], id="a piece more"),
     ],
 )
 def test_an_explanation_that_does_not_cover_its_gap_is_refused(explanation: list[Piece[str]]) -> None:
