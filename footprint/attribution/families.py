@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent, how_many_fit
-from footprint.attribution.kernel import KernelConstants, kernel_costs, with_index
-from footprint.attribution.memory_files import charge_files, count_with_files, indexed_bytes, own_shared_bytes
+from footprint.attribution.kernel import KernelConstants, kernel_costs
+from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
 from footprint.attribution.owned_range import count_each
-from footprint.attribution.process_audit import total_up
+from footprint.attribution.process_audit import kernel_with_index, total_up
 from footprint.errors import UsageError
 from footprint.members import replace
 from footprint.model.audit import Audit, GroupSums, WorkerProjection
@@ -63,7 +63,7 @@ def fork_parent(child: Snapshot, parent: Snapshot, constants: KernelConstants) -
     mappings, (counts, charges) = parent.memory.mappings, count_with_files(parent)
     timer_count = parent.kernel_holdings.timer_count
     kernel = kernel_costs(parent.status, len(mappings), constants, mappings, parent.open_files or (), timer_count)
-    spent = with_index(kernel, indexed_bytes(charges), parent.page_bytes, constants)
+    spent = kernel_with_index(kernel, parent, charges, constants)
     return ForkParent(parent.pid, total_up(parent.memory, counts, spent, charges), reasons)
 
 

@@ -149,7 +149,7 @@ def audit_snapshot(  # noqa: PLR0913 # keyword-only
     counted, charges = count_with_files(snapshot, known_rows.counts if known_rows else None)
     parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stacks), threads, heap)
     costs = _costs_of(snapshot, constants)
-    kernel = _with_index(costs(snapshot.status, len(memory.mappings)), snapshot, charges, constants)
+    kernel = kernel_with_index(costs(snapshot.status, len(memory.mappings)), snapshot, charges, constants)
     rows = ledger_rows(
         parts, counted, snapshot.pages, files, snapshot.page_bytes, kernel, cache=known_rows, heap=heap, charges=charges
     )
@@ -208,9 +208,10 @@ def _costs_of(snapshot: Snapshot, constants: KernelConstants) -> Costs:
     )
 
 
-def _with_index(
+def kernel_with_index(
     kernel: Sequence[KernelCost], snapshot: Snapshot, charges: Sequence[ChargedFile], constants: KernelConstants
 ) -> Sequence[KernelCost]:
+    """Add the index of the files in memory that belong to a process to the parts of its kernel's cost."""
     return with_index(kernel, indexed_bytes(charges), snapshot.page_bytes, constants)
 
 
