@@ -129,6 +129,19 @@ class Group:
         """Read the processes of the group, without the one that started them."""
         return [pid for pid in map(int, (self.path / "cgroup.procs").read_text().split()) if pid != self._launcher.pid]
 
+    def swap_out(self, least_bytes: int) -> None:
+        """Let the kernel reclaim memory of the group until so much of it is in swap."""
+
+        def swapped() -> bool:
+            # A request ends early where the kernel meets pages that were just used: only the next one takes them.
+            missing_bytes = least_bytes - swapped_bytes(self.path)
+            if missing_bytes > 0:
+                with suppress(OSError):
+                    (self.path / "memory.reclaim").write_text(str(missing_bytes))
+            return missing_bytes <= 0
+
+        wait_until(swapped, "it is swapped out")
+
     def kill(self) -> None:
         """End all processes."""
         file = self.path / "cgroup.kill"

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -98,8 +97,7 @@ def test_a_copy_costs_the_same_with_and_without_huge_pages(
 def test_memory_that_forks_share_is_counted_once_also_in_swap(
     group: Group, build: Callable[..., str], figure: Figure
 ) -> None:
-    reclaim = group.path / "memory.reclaim"
-    if not reclaim.exists():
+    if not (group.path / "memory.reclaim").exists():
         pytest.skip("Linux before 5.19 has no memory.reclaim")
     subprocess.run(["swapon", "/swapfile"], check=True)
     try:
@@ -109,10 +107,7 @@ def test_memory_that_forks_share_is_counted_once_also_in_swap(
         resident_bytes = settled_bytes(group.path) - before_bytes
         pids = group.pids()
         resident = footprint_json("audit", *pids)["group"]["per_group_bytes"]
-        try:
-            reclaim.write_text("8M")
-        except OSError:
-            wait_until(lambda: swapped_bytes(group.path) > 4 * MIB, "it is swapped out")
+        group.swap_out(5 * MIB)
         true_bytes = settled_bytes(group.path, held_bytes) - before_bytes
         swapped = footprint_json("audit", *pids)["group"]["per_group_bytes"]
         assert swapped_bytes(group.path) > 4 * MIB
@@ -131,16 +126,13 @@ _SHARED = (
 
 @only_root
 def test_a_watch_tells_of_swapped_shared_memory_what_an_audit_tells(group: Group, figure: Figure) -> None:
-    reclaim = group.path / "memory.reclaim"
-    if not reclaim.exists():
+    if not (group.path / "memory.reclaim").exists():
         pytest.skip("Linux before 5.19 has no memory.reclaim")
     subprocess.run(["swapon", "/swapfile"], check=True)
     try:
         (pid,) = group.start(1, sys.executable, "-ISc", _SHARED)
         wait_until(lambda: rollup(pid, "Rss") > 40 * MIB, "it has touched its memory")
-        with suppress(OSError):
-            reclaim.write_text("36M")
-        wait_until(lambda: swapped_bytes(group.path) > 30 * MIB, "it is swapped out")
+        group.swap_out(32 * MIB)
         audited = per_process_bytes(pid)
         watched = footprint_json("watch", pid, "--for", "2s", "--accept", "too-short")["watch"]["cost_bytes"]
     finally:
