@@ -2,17 +2,22 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dict
 from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent, how_many_fit
-from footprint.attribution.kernel import KernelConstants, kernel_costs
-from footprint.attribution.memory_files import charge_files, count_with_files, own_shared_bytes
+from footprint.attribution.kernel import BUILT_IN, INODES, KernelConstants, KernelCost, inode_cost, kernel_costs
+from footprint.attribution.memory_files import (
+    ChargedFile,
+    charge_files,
+    count_with_files,
+    own_shared_bytes,
+)
 from footprint.attribution.owned_range import count_each
-from footprint.attribution.process_audit import kernel_with_index, total_up
+from footprint.attribution.process_audit import kernel_with_inodes, total_up
 from footprint.errors import UsageError
 from footprint.members import replace
 from footprint.model.audit import Audit, GroupSums, WorkerProjection
@@ -63,7 +68,7 @@ def fork_parent(child: Snapshot, parent: Snapshot, constants: KernelConstants) -
     mappings, (counts, charges) = parent.memory.mappings, count_with_files(parent)
     timer_count = parent.kernel_holdings.timer_count
     kernel = kernel_costs(parent.status, len(mappings), constants, mappings, parent.open_files or (), timer_count)
-    spent = kernel_with_index(kernel, parent, charges, constants)
+    spent = kernel_with_inodes(kernel, parent, charges, constants)
     return ForkParent(parent.pid, total_up(parent.memory, counts, spent, charges), reasons)
 
 
@@ -95,7 +100,11 @@ class _Unit(NamedTuple):
 
 
 def process_classes(
-    members: Sequence[_Member], channels: Dict[int, Sequence[Channel]] = NO_CHANNELS, *, is_partial: bool = False
+    members: Sequence[_Member],
+    channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
+    constants: KernelConstants = BUILT_IN,
+    *,
+    is_partial: bool = False,
 ) -> tuple[ProcessClass, ...]:
     """Find the processes of a group that are alike; the most numerous first, of those the ones with a parent.
 
@@ -104,6 +113,7 @@ def process_classes(
     Args:
         members: The processes, parents before their children.
         channels: The sockets and pipes that each process pays for and others have as well.
+        constants: What the kernel spends on each thing.
         is_partial: Whether others of the group could not be read.
     """
     by_pid = {snapshot.pid: (snapshot, audit) for snapshot, audit in members if snapshot.pid is not None}
@@ -125,6 +135,7 @@ def process_classes(
             [_unit(pid, by_pid, parents, children, holder_counts) for pid in pids],
             tuple(dict.fromkeys(parent for pid in pids if (parent := parents[pid]) is not None)),
             channels,
+            constants,
             is_partial=is_partial,
         )._replace(is_helper=helpers.issuperset(pids))
         for pids in alike.values()
@@ -272,27 +283,53 @@ def _proportional_bytes(member: _Member) -> int | None:
     return max(0, min(all_bytes - own_bytes, shared_bytes))
 
 
-def _costs(unit: _Unit, *, is_partial: bool) -> dict[str, int]:
+def inodes_of_group(
+    members: Sequence[_Member], charges: Iterable[ChargedFile], constants: KernelConstants
+) -> tuple[KernelCost, int]:
+    """Compute what the kernel spends on the inodes of files in memory of some processes, and what each has by itself.
+
+    A file that only several of them keep belongs to none of them alone.
+
+    Args:
+        members: The processes.
+        charges: The files in memory that belong to all of them together.
+        constants: What each thing costs.
+    """
+    page_bytes = members[0][0].page_bytes if members else 0
+    rows = chain.from_iterable([audit.ledger for _, audit in members if audit.memory_files])
+    return inode_cost(charges, page_bytes, constants), sum(row.bytes or 0 for row in rows if row.name == INODES)
+
+
+def _costs(unit: _Unit, constants: KernelConstants, *, is_partial: bool) -> dict[str, int]:
     """Return what one more unit costs, in parts."""
     totals = [audit.totals for _, audit in unit.members]
     # Memory that a forked process shares is mostly its parent's. What a started one shares is shared with its children.
     between_bytes = 0 if unit.reasons else shared_between_bytes(unit.members, is_partial=is_partial)
     own_bytes = sum(total.of_which.own_shared_bytes for total in totals)
+    kernel_bytes = sum(total.kernel.bytes or 0 for total in totals)
     if len(totals) > 1 and any(audit.memory_files for _, audit in unit.members):
-        own_bytes = own_shared_bytes(charge_files([snapshot for snapshot, _ in unit.members], is_partial=is_partial))
+        charges = charge_files([snapshot for snapshot, _ in unit.members], is_partial=is_partial)
+        own_bytes = own_shared_bytes(charges)
+        together, separate_bytes = inodes_of_group(unit.members, charges, constants)
+        kernel_bytes += together.size_bytes - separate_bytes
     return {
         "private memory": sum(total.private.bytes or 0 for total in totals) - unit.others_swap_bytes,
         "shared with its descendants": between_bytes or 0,
         "shared memory of its own": own_bytes,
-        "kernel memory": sum(total.kernel.bytes or 0 for total in totals),
+        "kernel memory": kernel_bytes,
     }
 
 
 def _class_of(
-    units: Sequence[_Unit], parents: Sequence[int], channels: Dict[int, Sequence[Channel]], *, is_partial: bool
+    units: Sequence[_Unit],
+    parents: Sequence[int],
+    channels: Dict[int, Sequence[Channel]],
+    constants: KernelConstants,
+    *,
+    is_partial: bool,
 ) -> ProcessClass:
     channel_bytes = _channel_bytes(units, parents, channels) if units[-1].reasons else 0
-    costs = [_costs(unit, is_partial=is_partial) for unit in units]
+    costs = [_costs(unit, constants, is_partial=is_partial) for unit in units]
     evidence = weakest(audit.totals.per_process.evidence for unit in units for _, audit in unit.members)
     for cost in costs:
         cost["sockets and pipes of its parent for it"] = channel_bytes

@@ -9,9 +9,17 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from footprint.attribution.accounts import known_sum, merge
-from footprint.attribution.families import NO_CHANNELS, Channel, process_classes, project_group, shared_between_bytes
-from footprint.attribution.kernel import uncounted_notes
-from footprint.attribution.memory_files import charge_files, own_shared_bytes
+from footprint.attribution.families import (
+    NO_CHANNELS,
+    Channel,
+    inodes_of_group,
+    process_classes,
+    project_group,
+    shared_between_bytes,
+)
+from footprint.attribution.kernel import BUILT_IN, INODES, KernelConstants, uncounted_notes
+from footprint.attribution.ledger import kernel_row
+from footprint.attribution.memory_files import ChargedFile, charge_files, own_shared_bytes
 from footprint.errors import Note
 from footprint.members import replace
 from footprint.model.audit import Audit, GroupFacts, GroupMember, GroupSums, audit_of_group, sum_totals
@@ -19,7 +27,7 @@ from footprint.model.costs import ObjectCost
 from footprint.model.finding import Finding, SearchedRule
 from footprint.model.group import CgroupComparison, CgroupRow
 from footprint.model.projection import ONE, Question
-from footprint.model.row import Evidence, MemoryKind, Total
+from footprint.model.row import Evidence, MemoryKind, Row, Total, weakest
 from footprint.process.control_groups import CgroupCharges
 from footprint.process.mappings import FileKey, Mapping, file_key
 from footprint.process.memory_files import KERNEL_BUFFERS, FileIdentity, file_identity
@@ -105,6 +113,7 @@ def group_up(
     channels: Dict[int, Sequence[Channel]] = NO_CHANNELS,
     target: str = "",
     zombies: Sequence[int] = (),
+    constants: KernelConstants = BUILT_IN,
 ) -> Audit:
     """Add up processes that were read at about the same time, and project them to many groups.
 
@@ -120,6 +129,7 @@ def group_up(
         channels: The sockets and pipes that each process pays for and others have as well.
         target: What the user named; "" for the names of the processes.
         zombies: Those that have ended, and that nobody has waited for.
+        constants: What the kernel spends on each thing.
     """
     audits = tuple(audit for _, audit in members)
     private = sum_totals([audit.totals.private for audit in audits])
@@ -134,13 +144,14 @@ def group_up(
     shared_between = Total(between_bytes, Evidence.ESTIMATED if between_bytes is None else derived)
     charges = charge_files([snapshot for snapshot, _ in members], is_partial=is_partial)
     own_shared = Total(own_shared_bytes(charges), derived)
+    kernel, ledger = _with_inodes(members, kernel, charges, constants)
     per_group = sum_totals([private, kernel, shared_between, own_shared])
     # What prices of descriptors have whole is no part of the files, either.
     own_files = {c.file.identity for c in charges if c.cost.own_bytes or not c.cost.shared_bytes}
     shared_once = Total(
         _shared_once([snapshot.memory.mappings for snapshot, _ in members], own_files), Evidence.ESTIMATED
     )
-    classes = process_classes(members, channels, is_partial=is_partial)
+    classes = process_classes(members, channels, constants, is_partial=is_partial)
     # A process of which nothing is known has one thread.
     task_count = sum(snapshot.thread_count for snapshot, _ in members)
     sums = GroupSums(private, kernel, shared_between, own_shared, per_group, shared_once)
@@ -152,7 +163,7 @@ def group_up(
         target or " ".join(audit.target for audit in audits),
         sums,
         group,
-        ledger=merge(chain.from_iterable([audit.ledger for audit in audits])),
+        ledger=merge(ledger),
         projection=projection,
         notes=all_notes,
         host=next((audit.host for audit in audits if audit.host), {}),
@@ -161,6 +172,22 @@ def group_up(
         searched_rules=group_rules(audits),
         objects=group_objects(audits),
         memory_files=tuple([charge.cost for charge in charges]),
+    )
+
+
+def _with_inodes(
+    members: Sequence[tuple[Snapshot, Audit]], kernel: Total, charges: Sequence[ChargedFile], constants: KernelConstants
+) -> tuple[Total, Iterable[Row]]:
+    """Return the kernel memory of a group and its rows, with the inodes of the files that belong to all together."""
+    rows = chain.from_iterable([audit.ledger for _, audit in members])
+    together, separate_bytes = inodes_of_group(members, charges, constants)
+    if kernel.bytes is None or together.size_bytes == separate_bytes:
+        return kernel, rows
+    others = (row for row in rows if row.name != INODES)
+    more_bytes = together.size_bytes - separate_bytes
+    return Total(kernel.bytes + more_bytes, weakest((kernel.evidence, together.evidence))), (
+        *others,
+        kernel_row(together),
     )
 
 
@@ -236,7 +263,7 @@ _KINDS: Final = (
     _Kind(
         "cached names and inodes",
         "slab_reclaimable",
-        ("[index of shared memory]",),
+        (INODES,),
         "of files; the kernel drops them when it needs memory",
     ),
     _Kind("memory of each processor", "percpu", (), "counters of the group and its processes, one for each CPU"),
@@ -310,22 +337,21 @@ def _of_kernel(audit: Audit, charges: CgroupCharges, buffers_bytes: int) -> list
     Buffers of the kernel that are mapped are part of it.
     """
     kinds = [kind for kind in _KINDS if charges.stat.get(kind.field)]
-    kernel_bytes, audits = known_sum([audit.totals.kernel.bytes, buffers_bytes]), audit.group.audits
+    kernel_bytes = known_sum([audit.totals.kernel.bytes, buffers_bytes])
     if not kinds or kernel_bytes is None:
         return [_row("kernel memory", kernel_bytes, charges.kernel_bytes, f"cached names and inodes of files, {_REST}")]
     rows = []
     for kind in kinds:
-        audited_bytes = sum(_kernel_rows(audits, kind.rows)) or None
+        audited_bytes = sum(_kernel_rows(audit.ledger, kind.rows)) or None
         rows.append(_row(kind.name, audited_bytes, charges.stat[kind.field], f"{kind.field}: {kind.cause}"))
     taken = tuple(prefix for kind in kinds for prefix in kind.rows)
-    other_bytes = buffers_bytes + sum(_kernel_rows(audits, ("",))) - sum(_kernel_rows(audits, taken))
+    other_bytes = buffers_bytes + sum(_kernel_rows(audit.ledger, ("",))) - sum(_kernel_rows(audit.ledger, taken))
     rest_bytes = max(0, charges.kernel_bytes - sum(row.charged_bytes for row in rows))
     return [*rows, _row("other kernel memory", other_bytes or None, rest_bytes, _REST)]
 
 
-def _kernel_rows(audits: Sequence[Audit], prefixes: tuple[str, ...]) -> Iterator[int]:
+def _kernel_rows(ledger: Sequence[Row], prefixes: tuple[str, ...]) -> Iterator[int]:
     """Yield the sizes of the rows of kernel memory whose name begins so."""
-    for audit in audits:
-        for row in audit.ledger:
-            if row.kind is MemoryKind.KERNEL and (row.name or "").startswith(prefixes):
-                yield row.bytes or 0
+    for row in ledger:
+        if row.kind is MemoryKind.KERNEL and (row.name or "").startswith(prefixes):
+            yield row.bytes or 0

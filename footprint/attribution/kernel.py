@@ -13,7 +13,7 @@ programs of many kinds.
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dict
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from footprint.errors import Note
 from footprint.members import NamedTuple, json_members
@@ -22,6 +22,9 @@ from footprint.process.descriptions import OpenFile, OpenFileKind
 from footprint.process.mappings import Mapping
 from footprint.process.status import KernelHoldings, Status
 from footprint.text.units import counted, decimal, format_bytes
+
+if TYPE_CHECKING:
+    from footprint.attribution.memory_files import ChargedFile
 
 
 @json_members(
@@ -291,31 +294,28 @@ def kernel_costs(
     return (*costs, *((timers,) if timer_count else ()), *_open_file_costs(open_files, constants))
 
 
-def index_bytes(size_bytes: int, page_bytes: int, constants: KernelConstants = BUILT_IN) -> int:
-    """Compute what the kernel spends on the index of files in memory, by which it finds their pages.
+INODES: Final = "[inodes and indexes of shared memory]"
 
-    A node of this tree has 64 places, for pages or for nodes of the level below (include/linux/xarray.h); it is charged
-    to the same control group as the pages. Files with holes have more of them; one page needs none.
 
-    Args:
-        size_bytes: What the files hold in small pages.
-        page_bytes: The size of a page.
-        constants: What a node costs.
+def inode_cost(charges: "Iterable[ChargedFile]", page_bytes: int, constants: KernelConstants) -> KernelCost:
+    """Compute what the kernel spends on the files in memory that belong to some processes, beside their pages.
+
+    The price of a descriptor has the inode of its file; that of a mapped file has only the open file. The index of a
+    file is a tree, by which the kernel finds its pages. A node has 64 places, for pages or for nodes of the level below
+    (include/linux/xarray.h); it is charged to the same control group as the pages. Files with holes have more nodes;
+    one page needs none, nor do huge pages that are mapped as a whole. Buffers of the kernel have no inode of their own.
     """
-    node_count, entry_count = 0, size_bytes // page_bytes
-    while entry_count > 1:
-        entry_count = -(-entry_count // _INDEX_PLACES)
-        node_count += entry_count
-    return node_count * constants.index_node_bytes
-
-
-def with_index(
-    kernel: Sequence[KernelCost], size_bytes: int, page_bytes: int, constants: KernelConstants
-) -> Sequence[KernelCost]:
-    """Add the index of the files in memory of a process to the parts of its kernel's cost, where these are known."""
-    if not kernel or not (cost_bytes := index_bytes(size_bytes, page_bytes, constants)):
-        return kernel
-    return (*kernel, KernelCost("[index of shared memory]", cost_bytes, Evidence.ESTIMATED))
+    open_bytes = constants.open_file_bytes.get(OpenFileKind.MEMORY, _OPEN_FILE_BYTES[OpenFileKind.MEMORY])
+    size_bytes = 0
+    for charge in charges:
+        cost = charge.cost
+        if cost.own_bytes and not charge.file.is_kernel_buffer:
+            size_bytes += 0 if cost.descriptor_count else max(0, open_bytes - constants.file_bytes)
+            entry_count = max(0, cost.own_bytes - charge.file.huge_bytes) // page_bytes
+            while entry_count > 1:
+                entry_count = -(-entry_count // _INDEX_PLACES)
+                size_bytes += entry_count * constants.index_node_bytes
+    return KernelCost(INODES, size_bytes, Evidence.ESTIMATED)
 
 
 def uncounted_notes(holdings: Sequence[KernelHoldings], source: str) -> list[Note]:

@@ -91,7 +91,7 @@ def ledger_rows(  # noqa: PLR0913 # keyword-only
         else:
             _add_mapping(parts, within, counted, pages, symbols)
     return cache.sums.add_up(
-        parts.shared, chain(parts.sole, alike.rows(page_bytes), unmapped_rows(charges), map(_kernel_row, kernel))
+        parts.shared, chain(parts.sole, alike.rows(page_bytes), unmapped_rows(charges), map(kernel_row, kernel))
     )
 
 
@@ -340,7 +340,8 @@ def _section_names(part: OwnedRange, loaded: LoadedObject, image: Image) -> str 
     return "+".join(names) or None
 
 
-def _kernel_row(cost: KernelCost) -> Row:
+def kernel_row(cost: KernelCost) -> Row:
+    """Return the row of one part of what the kernel spends."""
     return Row(
         owner="[kernel]",
         kind=MemoryKind.KERNEL,

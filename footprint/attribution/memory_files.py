@@ -65,6 +65,11 @@ def charge_files(snapshots: Sequence[Snapshot], *, is_partial: bool = False) -> 
     return tuple([_charge(same, pids, keepers, is_partial=is_partial) for same in by_identity.values()])
 
 
+def charge_open(file: MemoryFile) -> ChargedFile:
+    """Charge a file that a process has just opened: nobody has looked who else keeps it."""
+    return _charge([file], (), None, is_partial=False)
+
+
 class _FileUsage(NamedTuple):
     """What some processes have of one file.
 
@@ -188,12 +193,6 @@ def _bytes_by_shares(usage: _FileUsage, *, is_one: bool, is_partial: bool) -> in
 def own_shared_bytes(charges: Iterable[ChargedFile]) -> int:
     """Add up what of some files belongs to the processes."""
     return sum([charge.cost.own_bytes for charge in charges])
-
-
-def indexed_bytes(charges: Iterable[ChargedFile]) -> int:
-    """Add up what of the files that belong to the processes lies in small pages, each with a place in an index."""
-    files = [(charge.cost.own_bytes, charge.file) for charge in charges if not charge.file.is_kernel_buffer]
-    return sum([max(0, own_bytes - file.huge_bytes) for own_bytes, file in files])
 
 
 def count_with_files(

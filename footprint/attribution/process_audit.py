@@ -10,9 +10,9 @@ from footprint.attribution.kernel import (
     BUILT_IN,
     KernelConstants,
     KernelCost,
+    inode_cost,
     kernel_costs,
     uncounted_notes,
-    with_index,
 )
 from footprint.attribution.layout import ARENAS, THREAD_STACKS, lay_out
 from footprint.attribution.ledger import Files, KnownRows, ledger_rows
@@ -20,7 +20,6 @@ from footprint.attribution.memory_files import (
     ChargedFile,
     count_with_files,
     file_notes,
-    indexed_bytes,
     own_shared_bytes,
 )
 from footprint.attribution.owned_range import MappingCounts, OwnedRange, clip, private_swap
@@ -149,7 +148,7 @@ def audit_snapshot(  # noqa: PLR0913 # keyword-only
     counted, charges = count_with_files(snapshot, known_rows.counts if known_rows else None)
     parts = _cut(lay_out(memory, images, snapshot.page_bytes, snapshot.thread_stacks), threads, heap)
     costs = _costs_of(snapshot, constants)
-    kernel = kernel_with_index(costs(snapshot.status, len(memory.mappings)), snapshot, charges, constants)
+    kernel = kernel_with_inodes(costs(snapshot.status, len(memory.mappings)), snapshot, charges, constants)
     rows = ledger_rows(
         parts, counted, snapshot.pages, files, snapshot.page_bytes, kernel, cache=known_rows, heap=heap, charges=charges
     )
@@ -208,11 +207,12 @@ def _costs_of(snapshot: Snapshot, constants: KernelConstants) -> Costs:
     )
 
 
-def kernel_with_index(
+def kernel_with_inodes(
     kernel: Sequence[KernelCost], snapshot: Snapshot, charges: Sequence[ChargedFile], constants: KernelConstants
 ) -> Sequence[KernelCost]:
-    """Add the index of the files in memory that belong to a process to the parts of its kernel's cost."""
-    return with_index(kernel, indexed_bytes(charges), snapshot.page_bytes, constants)
+    """Add the inodes of the files in memory that belong to a process to the parts of its kernel's cost, if known."""
+    inodes = inode_cost(charges, snapshot.page_bytes, constants)
+    return (*kernel, inodes) if kernel and inodes.size_bytes else kernel
 
 
 def _thread_table_bytes(parts: Sequence[OwnedRange], snapshot: Snapshot) -> int:

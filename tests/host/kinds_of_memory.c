@@ -42,6 +42,7 @@ static void fill(int file) {
 int main(int count, char **words) {
     const char *kind = words[count - 1];
     int file = memfd_create("kind", 0), segment;
+    unsigned long context = 0;
     char *memory, *again, name[64];
     struct io_uring_params ring = {0};
     union bpf_attr array = {
@@ -112,6 +113,19 @@ int main(int count, char **words) {
         memory = mapped(8 * MIB, MAP_SHARED | MAP_ANONYMOUS, -1);
         if (!fork()) { written(memory, 8 * MIB); _exit(0); }
         wait(0);
+    } else if (IS("small memfds that are mapped and closed")) {
+        for (int i = 0; i < 500; i++) {
+            file = memfd_create("small", 0), ftruncate(file, 4096);
+            *mapped(4096, MAP_SHARED, file) = 1;
+            close(file);
+        }
+    } else if (IS("a ring of aio")) {
+        if (syscall(SYS_io_setup, 16384, &context)) exit(7);
+    } else if (IS("a memfd that only siblings map")) {
+        ftruncate(file, 32 * MIB);
+        for (int i = 0; i < 2; i++)
+            if (!fork()) { written(mapped(32 * MIB, MAP_SHARED, file), 32 * MIB); close(file); hold(); }
+        close(file);
     } else {
         return 7;
     }

@@ -32,6 +32,8 @@ ONE_PROCESS = (
     "rings of io_uring",
     "an array of BPF that is mapped",
     "an array of BPF that is mapped and closed",
+    "small memfds that are mapped and closed",
+    "a ring of aio",
 )
 # No control group is charged for them.
 UNCHARGED = {"a ring of packets of 8 MiB": 8 << 20, "a ring of perf of 257 pages": 257 << 12}
@@ -39,6 +41,7 @@ FAMILIES = (
     "two processes of one address space",
     "a child of vfork that waits",
     "a memfd that only a child maps",
+    "a memfd that only siblings map",
 )
 ZGC = ("-XX:+UseZGC", "-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch")
 IDLE = "public class Idle { public static void main(String[] words) throws Exception { Thread.sleep(3600000); } }"

@@ -10,11 +10,11 @@ from footprint.attribution.kernel import (
     ObjectSizes,
     built_in_constants,
     count_objects,
-    index_bytes,
+    inode_cost,
     kernel_costs,
     uncounted_notes,
-    with_index,
 )
+from footprint.attribution.memory_files import ChargedFile, charge_open
 from footprint.model.row import Evidence
 from footprint.process.descriptions import (
     DescriptionOwners,
@@ -25,6 +25,7 @@ from footprint.process.descriptions import (
     watches_of_fdinfo,
 )
 from footprint.process.mappings import Counters, Mapping
+from footprint.process.memory_files import MemoryFile
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, Status
 
 KIB = 1024
@@ -328,20 +329,26 @@ def test_timers_are_a_part_of_their_own_at_the_size_of_their_slab_cache() -> Non
     assert cost == KernelCost("[POSIX timers]", 2000 * (384 + 8), Evidence.ESTIMATED)
 
 
+def files_of(*page_counts: int, descriptors: tuple[int, ...] = (5,)) -> list[ChargedFile]:
+    sizes = [page_count * 4_096 for page_count in page_counts]
+    return [charge_open(MemoryFile(("00:01", 9), "/memfd:x", size, (), descriptors)) for size in sizes]
+
+
 @pytest.mark.parametrize(
-    ("page_count", "node_count"),
-    [(0, 0), (1, 0), (2, 1), (64, 1), (65, 2 + 1), (65_536, 1_024 + 16 + 1)],
+    ("page_counts", "node_count"),
+    [([0], 0), ([1], 0), ([2], 1), ([64], 1), ([65], 2 + 1), ([65_536], 1_024 + 16 + 1), ([1] * 500, 0), ([2, 3], 2)],
 )
-def test_the_index_of_a_file_in_memory_is_a_tree_of_nodes_with_64_places(page_count: int, node_count: int) -> None:
-    assert index_bytes(page_count * 4_096, 4_096) == node_count * (584 + 8)
+def test_the_index_of_each_file_in_memory_is_a_tree_of_nodes_with_64_places(
+    page_counts: list[int], node_count: int
+) -> None:
+    assert inode_cost(files_of(*page_counts), 4_096, BUILT_IN).size_bytes == node_count * (584 + 8)
 
 
-def test_an_index_is_a_part_of_its_own_and_unknown_where_the_others_are() -> None:
-    costs = kernel_costs(status_of(1, 0), 0)
-    *others, cost = with_index(costs, 256 << 10, 4_096, BUILT_IN)
-    assert (tuple(others), cost) == (costs, KernelCost("[index of shared memory]", 592, Evidence.ESTIMATED))
-    assert with_index(costs, 4_096, 4_096, BUILT_IN) == costs
-    assert with_index((), 256 << 10, 4_096, BUILT_IN) == ()
+def test_the_inode_of_a_file_in_memory_that_no_descriptor_holds_has_what_its_price_has_beside_the_open_file() -> None:
+    closed = files_of(*[1] * 500, descriptors=())
+    assert inode_cost(closed, 4_096, BUILT_IN).size_bytes == 500 * (1_159 - 200)
+    measured = BUILT_IN._replace(open_file_bytes={OpenFileKind.MEMORY: 1_300})
+    assert inode_cost(closed[:1], 4_096, measured).size_bytes == 1_300 - 200
 
 
 def test_a_bpf_map_costs_what_its_fdinfo_tells() -> None:

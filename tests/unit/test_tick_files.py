@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from footprint.attribution.kernel import BUILT_IN
+from footprint.attribution.memory_files import charge_open
 from footprint.model.over_time import ProcessCounters
+from footprint.process import memory_files
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name
+from footprint.process.mappings import Counters, Mapping
+from footprint.process.memory_files import FileIdentity
 from footprint.verbs.watch import tick_costs
 from footprint.verbs.watch.tick_costs import HeldFile, KernelPrices, TickCosts, TickFiles
 
@@ -28,7 +32,20 @@ class MemoryFile:
     def held(self, size_bytes: int, own_bytes: int, pid: int = 1) -> HeldFile:
         status = self.path.stat()
         # Files of any file system are asked in the same way.
-        return HeldFile(("SYSV", status.st_ino), pid, (str(self.path),), size_bytes, own_bytes)
+        return held_file(("SYSV", status.st_ino), size_bytes, own_bytes, pid, str(self.path))
+
+
+def held_file(
+    identity: FileIdentity,
+    size_bytes: int,
+    own_bytes: int,
+    pid: int = 1,
+    *paths: str,
+    mappings: tuple[Mapping, ...] = (),
+) -> HeldFile:
+    charge = charge_open(memory_files.MemoryFile(identity, "", size_bytes, mappings, (5,)))
+    cost = charge.cost._replace(size_bytes=size_bytes, own_bytes=own_bytes)
+    return HeldFile(charge._replace(cost=cost), pid, paths)
 
 
 @pytest.fixture
@@ -80,7 +97,7 @@ def test_what_may_not_be_looked_at_stays_as_it_was(file: MemoryFile, monkeypatch
 def test_a_descriptor_that_leads_to_another_file_is_not_taken_for_it(file: MemoryFile) -> None:
     files = TickFiles()
     file.holds(256 * KIB)
-    files.learn([file.held(64 * KIB, 64 * KIB)._replace(identity=("00:01", 1))])
+    files.learn([held_file(("00:01", 1), 64 * KIB, 64 * KIB, 1, str(file.path))])
     files.own_bytes({1: counters()})
     assert files.own_bytes({1: counters()}) == {1: 0}
 
@@ -118,10 +135,22 @@ def test_what_relatives_have_touched_together_counts_once() -> None:
     assert sorted(files.own_bytes({1: counters(64 * KIB), 2: counters(64 * KIB)}).values()) == [0, 64 * KIB]
 
 
-def test_huge_pages_and_buffers_of_the_kernel_have_no_index_of_small_pages(file: MemoryFile) -> None:
-    file.holds(8 * 1024 * KIB)
-    held = file.held(4 * 1024 * KIB, 4 * 1024 * KIB)._replace(unindexed_bytes=2 * 1024 * KIB)
+def index_at_ticks(count: int, *files: HeldFile) -> list[int]:
     costs = TickCosts(BUILT_IN, lambda pids: dict.fromkeys(pids, ()))
-    costs.learn({1: KernelPrices(0, 0, 0, 1, 0)}, [held], {})
+    costs.learn({1: KernelPrices(0, 0, 0, 1, 0)}, files, {})
+    return [costs.priced({1: counters()}, 0)[1].object_bytes for _ in range(count)]
+
+
+def test_a_tick_counts_the_index_of_small_pages_as_an_audit_does(file: MemoryFile) -> None:
+    file.holds(8 * 1024 * KIB)
+    huge = Mapping(0, 1 << 23, "rw-s", 0, "00:01", 9, "/memfd:x", Counters({"ShmemPmdMapped": 0}, (2 * 1024 * KIB,)))
+    held = held_file(
+        ("SYSV", file.path.stat().st_ino), 4 * 1024 * KIB, 4 * 1024 * KIB, 1, str(file.path), mappings=(huge,)
+    )
     # A node for 64 pages, and one above them; at the second tick the file has grown.
-    assert [costs.priced({1: counters()}, 0)[1].object_bytes for _ in range(2)] == [(8 + 1) * 592, (24 + 1) * 592]
+    assert index_at_ticks(2, held) == [(8 + 1) * 592, (24 + 1) * 592]
+
+
+def test_at_a_tick_each_file_has_an_index_of_its_own() -> None:
+    assert index_at_ticks(1, *(held_file(("00:01", number), 4 * KIB, 4 * KIB) for number in range(500))) == [0]
+    assert index_at_ticks(1, *(held_file(("00:01", number), 8 * KIB, 8 * KIB) for number in range(500))) == [500 * 592]

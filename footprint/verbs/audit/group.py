@@ -201,7 +201,7 @@ def group_of(  # noqa: PLR0913 # keyword-only
     audited = _audit_each(audit_one, snapshots, files, is_divided=is_divided)
     members = list(zip(snapshots, [audit for audit, _ in audited], strict=True))
     all_notes = [*notes, *not_compared, *(note for _, beside in audited for note in beside)]
-    group = group_up(members, all_notes, question, channels, target, zombies)
+    group = group_up(members, all_notes, question, channels, target, zombies, constants)
     learn_foreign_names([row.symbol for row in group.ledger if row.symbol is not None])
     return group
 

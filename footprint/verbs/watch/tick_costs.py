@@ -11,16 +11,15 @@ the counter of a process.
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from footprint.attribution.kernel import KernelConstants, index_bytes, kernel_costs, open_file_bytes
-from footprint.attribution.memory_files import charge_files, indexed_bytes
+from footprint.attribution.kernel import KernelConstants, inode_cost, kernel_costs, open_file_bytes
+from footprint.attribution.memory_files import ChargedFile, charge_files, charge_open
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind, device_name, held_bytes, read_own_open_files
-from footprint.process.memory_files import FileIdentity
+from footprint.process.memory_files import FileIdentity, MemoryFile
 from footprint.process.snapshot import Snapshot, address_space_order
 
 # The largest ones are asked at each tick, the others at each whole reading.
@@ -31,27 +30,33 @@ class HeldFile(NamedTuple):
     """A file in memory that processes keep.
 
     Attributes:
-        identity: What tells it from others.
+        charge: What it is, and what of it the processes pay for.
         pid: The process that pays for it.
         paths: Where it can be looked at.
-        size_bytes: What it holds.
-        own_bytes: What of it the processes pay for.
-        unindexed_bytes: Huge pages and buffers of the kernel among these: no index of small pages has them.
     """
 
-    identity: FileIdentity
+    charge: ChargedFile
     pid: int
     paths: tuple[str, ...]
-    size_bytes: int
-    own_bytes: int
-    unindexed_bytes: int = 0
+
+    @property
+    def identity(self) -> FileIdentity:
+        """What tells it from others."""
+        return self.charge.file.identity
+
+    @property
+    def size_bytes(self) -> int:
+        """What it holds."""
+        return self.charge.cost.size_bytes
 
     def grown_to(self, size_bytes: int) -> "HeldFile":
         """Return it with another size, of which the processes pay for the same part."""
-        own_bytes = self.own_bytes * size_bytes // self.size_bytes if self.size_bytes else 0
-        if self.own_bytes >= self.size_bytes:
+        cost = self.charge.cost
+        own_bytes = cost.own_bytes * size_bytes // cost.size_bytes if cost.size_bytes else 0
+        if cost.own_bytes >= cost.size_bytes:
             own_bytes = size_bytes
-        return self._replace(size_bytes=size_bytes, own_bytes=own_bytes)
+        cost = cost._replace(size_bytes=size_bytes, own_bytes=own_bytes)
+        return self._replace(charge=self.charge._replace(cost=cost))
 
 
 def held_files(snapshots: Sequence[Snapshot]) -> list[HeldFile]:
@@ -64,16 +69,10 @@ def held_files(snapshots: Sequence[Snapshot]) -> list[HeldFile]:
             paths = (*(f"{folder}/fd/{number}" for number in file.descriptors[:1]), *ranges[:1])
             places.setdefault(file.identity, (snapshot.process_id or 0, paths))
     return [
-        HeldFile(
-            charged.file.identity,
-            *places[charged.file.identity],
-            charged.cost.size_bytes,
-            charged.cost.own_bytes,
-            charged.cost.own_bytes - indexed_bytes([charged]),
-        )
-        for charged in charge_files(snapshots)
+        HeldFile(charge, *places[charge.file.identity])
+        for charge in charge_files(snapshots)
         # What others keep may be theirs however much it grows.
-        if charged.cost.own_bytes or not charged.cost.keeper_pids
+        if charge.cost.own_bytes or not charge.cost.keeper_pids
     ]
 
 
@@ -100,7 +99,9 @@ class TickFiles:
             identity = (device_name(file.device), file.inode)
             if file.kind is OpenFileKind.MEMORY and identity not in self._files:
                 path = f"/proc/{pid}/fd/{file.descriptor}"
-                self._files[identity] = HeldFile(identity, pid, (path,), file.content_bytes, file.content_bytes)
+                memory_file = MemoryFile(identity, file.name, file.content_bytes, (), (file.descriptor,))
+                charge = charge_open(memory_file)
+                self._files[identity] = HeldFile(charge, pid, (path,))
                 self._sizes[identity] = 0
 
     def drop(self, pid: int) -> None:
@@ -118,16 +119,16 @@ class TickFiles:
         sizes = dict.fromkeys(counters, 0)
         for file in self._files.values():
             if file.pid in sizes:
-                sizes[file.pid] += file.own_bytes
+                sizes[file.pid] += file.charge.cost.own_bytes
         self._add_unknown(sizes, counters)
         return sizes
 
-    def unindexed_bytes(self) -> dict[int, int]:
-        """Return what each process pays for huge pages and buffers of the kernel: no index of small pages has them."""
-        sizes = Counter[int]()
+    def charges(self) -> dict[int, list[ChargedFile]]:
+        """Return the files that each process pays for."""
+        charges: dict[int, list[ChargedFile]] = {}
         for file in self._files.values():
-            sizes[file.pid] += min(file.own_bytes, file.unindexed_bytes)
-        return sizes
+            charges.setdefault(file.pid, []).append(file.charge)
+        return charges
 
     def _add_unknown(self, sizes: dict[int, int], counters: Mapping[int, ProcessCounters]) -> None:
         """Add shared memory that was touched since the last whole reading, and is in none of the files."""
@@ -267,9 +268,9 @@ class TickCosts:
             self._renew_open_files(counters, now)
         counters = {pid: _without_memory(c) if pid in self._firsts else c for pid, c in counters.items()}
         files_bytes = self._files.own_bytes(counters)
-        unindexed_bytes = self._files.unindexed_bytes()
+        charges = self._files.charges()
         return {
-            pid: self._priced(self._prices[pid], counter, files_bytes[pid], unindexed_bytes.get(pid, 0))
+            pid: self._priced(self._prices[pid], counter, files_bytes[pid], charges.get(pid, ()))
             for pid, counter in counters.items()
         }
 
@@ -307,12 +308,12 @@ class TickCosts:
         self._next_contents = now + cost_seconds / _SHARE_UNCHANGED
 
     def _priced(
-        self, prices: KernelPrices, counters: ProcessCounters, files_bytes: int, unindexed_bytes: int
+        self, prices: KernelPrices, counters: ProcessCounters, files_bytes: int, charges: Sequence[ChargedFile]
     ) -> ProcessCounters:
         constants = self._constants
         object_bytes = prices.object_bytes + (counters.thread_count - prices.thread_count) * constants.thread_bytes
         object_bytes += (counters.mapping_count - prices.mapping_count) * constants.usual_mapping_bytes
-        object_bytes += index_bytes(files_bytes - unindexed_bytes, self._page_bytes, constants)
+        object_bytes += inode_cost(charges, self._page_bytes, constants).size_bytes
         each_bytes = prices.descriptor_bytes // prices.open_count if prices.open_count else _USUAL_DESCRIPTOR_BYTES
         more_count = counters.descriptor_count - (prices.descriptor_count or 0)
         return counters._replace(
