@@ -7,11 +7,13 @@ import pytest
 from footprint.attribution.kernel import BUILT_IN
 from footprint.model.over_time import ProcessCounters
 from footprint.process.descriptions import OpenFile, OpenFileKind
+from footprint.process.status import KernelHoldings
 from footprint.series.growth import GrowthKind, GrowthTrend, Slope
 from footprint.series.records import Began, Came, Closed, OwnersSeen, Sampled
 from footprint.series.timeline import Timeline
 from footprint.verbs.watch import tick_costs
-from footprint.verbs.watch.tick_costs import KernelPrices, TickCosts
+from footprint.verbs.watch.tick_costs import KernelPrices, TickCosts, kernel_prices
+from tests.groupmembers import heap, member
 
 KIB = 1024
 MIB = 1 << 20
@@ -47,6 +49,14 @@ def test_between_two_readings_threads_and_mappings_have_their_usual_price() -> N
     costs.learn({1: KernelPrices(20_000, 0, 0, thread_count=1, mapping_count=50)}, [], {})
     (priced,) = costs.priced({1: counters(threads=3, mappings=54)}, 0).values()
     assert priced.object_bytes == 20_000 + 2 * 6_000 + 4 * 200
+
+
+def test_the_timers_of_a_process_are_part_of_its_price_at_each_tick() -> None:
+    snapshot, _ = member(1, heap(64))
+    with_timers = snapshot._replace(kernel_holdings=KernelHoldings(timer_count=2_000))
+    prices = [kernel_prices(process, (), BUILT_IN) for process in (with_timers, snapshot)]
+    many, none = [price.object_bytes for price in prices if price is not None]
+    assert many - none == 2_000 * (384 + 8)
 
 
 def test_a_process_that_no_reading_has_seen_has_usual_prices_and_nothing_open_of_its_own() -> None:

@@ -195,7 +195,8 @@ def kernel_prices(
 ) -> KernelPrices | None:
     """Compute what the kernel spends on a process as an audit does; None where that is not known."""
     mappings = snapshot.memory.mappings
-    costs = kernel_costs(snapshot.status, len(mappings), constants, mappings, open_files)
+    timer_count = snapshot.kernel_holdings.timer_count
+    costs = kernel_costs(snapshot.status, len(mappings), constants, mappings, open_files, timer_count)
     if not costs:
         return None
     sizes = {cost.name: cost.size_bytes for cost in costs if not cost.name.startswith(_STACKS)}
