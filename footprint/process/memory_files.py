@@ -2,7 +2,7 @@
 
 A file in memory is a memfd, shared anonymous memory, a SysV segment, or a file of tmpfs. What it costs is what it
 holds, however many of its pages are mapped and how often. A buffer of the kernel that a process maps is one as well:
-the ring of a packet socket, of io_uring or of perf, an array of BPF.
+the ring of a packet socket, of io_uring, of aio or of perf, an array of BPF.
 
 Source: memfd_create(2), shm_open(3), shmget(2), tmpfs(5), proc_pid_map_files(5), packet_mmap, io_uring_setup(2),
 perf_event_open(2) and fs/proc/task_mmu.c of Linux 6.18.
@@ -33,8 +33,9 @@ KERNEL_BUFFERS: Final = ("socket:", "anon_inode:")
 """How the kernel's names of sockets and its other objects begin, whose buffers a process can map."""
 
 _OWN_INODE: Final = ("socket:", "anon_inode:[io_uring]")
-# The kernel allocates all of it at mmap, and counts its pages as resident in some versions only.
-_WHOLE_BUFFER: Final = "anon_inode:[perf_event]"
+# The kernel allocates all of it at once. Of the ring of perf some versions count the pages as resident, of that of
+# aio (io_setup(2)) only those count that the process has looked at.
+_WHOLE_BUFFERS: Final = ("anon_inode:[perf_event]", "/[aio] (deleted)")
 _PRICED: Final = {"anon_inode:[io_uring]": OpenFileKind.RING, "anon_inode:bpf-map": OpenFileKind.BPF}
 _UNNAMED: Final = ("/memfd:", SHARED_ANONYMOUS, _SYSV, "[anon_shmem:", *KERNEL_BUFFERS)
 _SHARED_FOLDERS: Final = ("/dev/shm/", "/run/shm/", "/dev/ashmem/")  # noqa: S108 # names are compared, nothing is opened
@@ -195,7 +196,7 @@ def memory_files(
         if not name.endswith(DELETED) and any(mapping.permissions[2] == "x" for mapping in of_file):
             continue
         sizes = [allocated_bytes.get(identity), *(hold.content_bytes for hold in holds)]
-        if name == _WHOLE_BUFFER:
+        if name in _WHOLE_BUFFERS:
             sizes.append(sum(mapping.size_bytes for mapping in of_file))
         present = [size for size in sizes if size is not None]
         numbers = tuple([hold.descriptor for hold in holds])
@@ -207,7 +208,7 @@ def memory_files(
 def _is_in_memory(mapping: Mapping, allocated_bytes: Dict[FileIdentity, int]) -> bool:
     name = mapping.name
     if name.startswith(KERNEL_BUFFERS):
-        return mapping.is_shared and (bool(mapping.counters.get("Rss")) or name == _WHOLE_BUFFER)
+        return mapping.is_shared and (bool(mapping.counters.get("Rss")) or name in _WHOLE_BUFFERS)
     if not name.startswith(_IN_MEMORY) and not (mapping.is_shared and name.endswith(DELETED)):
         return bool(allocated_bytes) and (mapping.device, mapping.inode) in allocated_bytes
     # Huge pages of the reserved pool have counters of their own, and are in no total.

@@ -249,6 +249,12 @@ def test_a_ring_of_perf_is_allocated_whole_though_no_page_of_it_counts_as_reside
     assert (cost.own_bytes, cost.evidence) == (1028 * KIB, "derived")
 
 
+def test_the_ring_of_aio_is_allocated_whole_though_the_process_has_not_looked_at_it() -> None:
+    # As the kernel shows it after io_setup(4096); the library alone looks at it, with the first event.
+    cost = charged(process(block("7f2e03239000-7f2e0327a000 rw-s 00000000 00:13 250825 /[aio] (deleted)"))).cost
+    assert (cost.owner, cost.own_bytes) == ("/[aio] (deleted)", 260 * KIB)
+
+
 def test_each_process_with_a_ring_of_perf_has_its_own() -> None:
     # All have the name and the inode of the others.
     assert own_kib(process(block(SAMPLES), pid=10), process(block(SAMPLES), pid=11)) == 2 * 1028
