@@ -90,10 +90,11 @@ class CounterReader:
     def __init__(self, pid: int) -> None:
         self._folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._files: dict[str, int] = {}
+        # Where its main thread has ended (pthread_exit), the folder of another thread in its own one.
+        self._thread = ""
         try:
             _check_spare(self._folder)
-            for name in ("statm", "status"):
-                self._files[name] = self._opened(name)
+            self._open_files()
         except OSError:
             self.close()
             raise
@@ -149,6 +150,9 @@ class CounterReader:
             return self._last
         status = self._text("status")
         counters = parse_counters(status)
+        if counters is None and self._has_live_thread():
+            pages, status = self._text("statm"), self._text("status")
+            counters = parse_counters(status)
         if counters is None:
             self._last = None
             return None
@@ -167,15 +171,37 @@ class CounterReader:
         )
         return self._last
 
+    def _open_files(self) -> None:
+        for name in ("statm", "status"):
+            if name in self._files:
+                os.close(self._files.pop(name))
+            self._files[name] = self._opened(name)
+
+    def _has_live_thread(self) -> bool:
+        """Return whether another thread of a process has its memory, which is then read through that thread."""
+        with suppress(OSError):
+            folder = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
+            try:
+                threads = sorted(os.listdir(folder), key=int)
+            finally:
+                os.close(folder)
+            for thread in threads if len(threads) > 1 else ():
+                self._thread = f"task/{thread}/"
+                with suppress(OSError):
+                    self._open_files()
+                    if parse_counters(self._text("status")) is not None:
+                        return True
+        return False
+
     def _count_descriptors(self) -> int:
         """Count the open descriptors; where they may not be seen there are as many as before."""
         try:
-            size = os.stat("fd", dir_fd=self._folder).st_size
+            size = os.stat(f"{self._thread}fd", dir_fd=self._folder).st_size
             if size or self._has_count:
                 self._has_count = True
                 return size
             # Before Linux 6.2 the folder has no size.
-            descriptor = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
+            descriptor = os.open(f"{self._thread}fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
         except PermissionError:
             return self._descriptor_count
         try:
@@ -217,7 +243,7 @@ class CounterReader:
         return text if len(text) < _TEXT_BYTES else os.pread(self._files[name], _MOST_TEXT_BYTES, 0)
 
     def _opened(self, name: str) -> int:
-        return os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+        return os.open(self._thread + name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
     def close(self) -> None:
         """Close its files."""

@@ -31,7 +31,7 @@ from footprint.text.units import decimal
 
 _STILL: Final = frozenset("TtZX")
 # Indexes of the fields behind the name, which is the second field.
-_PARENT, _SESSION, _FLAGS, _START_TICKS, _PENDING, _STACK = 1, 3, 6, 19, 28, 25
+_PARENT, _SESSION, _FLAGS, _START_TICKS, _PENDING, _STACK, _THREADS = 1, 3, 6, 19, 28, 25, 17
 _EXITING: Final = 0x4  # PF_EXITING
 _SIGNALED: Final = 0x400  # PF_SIGNALED
 # The errors of /proc for a process that has ended, or that we may not see (hidepid).
@@ -50,6 +50,7 @@ class Stat(NamedTuple):
         start_ticks: The start time, in clock ticks since boot.
         pending: The pending signals below 33, as a bit mask.
         stack_addr: The beginning of the stack of its program; 0 where that may not be read.
+        thread_count: The number of its threads.
     """
 
     name: bytes
@@ -60,6 +61,12 @@ class Stat(NamedTuple):
     start_ticks: int
     pending: int
     stack_addr: int = 0
+    thread_count: int = 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is a zombie; a process whose main thread alone has ended (pthread_exit) is none."""
+        return self.state in "ZX" and self.thread_count < 2
 
     @property
     def is_still(self) -> bool:
@@ -83,7 +90,7 @@ def parse_stat(line: bytes) -> Stat | None:
     before, end, after = line.rpartition(b") ")
     words = after.split() if end else []
     try:
-        numbers = [int(words[index]) for index in (_PARENT, _SESSION, _FLAGS, _START_TICKS, _PENDING, _STACK)]
+        numbers = [int(words[index]) for index in (_PARENT, _SESSION, _FLAGS, _START_TICKS, _PENDING, _STACK, _THREADS)]
     except (IndexError, ValueError):
         return None
     return Stat(before.partition(b"(")[2], words[0].decode("ascii", "replace"), *numbers)
@@ -288,7 +295,7 @@ def _zombies(folder: int) -> list[int]:
         finally:
             os.close(task)
     pids = [pid for word in children if (pid := decimal(word))]
-    return [pid for pid in pids if (stat := read_stat(pid)) is not None and stat.state == "Z"]
+    return [pid for pid in pids if (stat := read_stat(pid)) is not None and stat.has_ended]
 
 
 def _queue_bytes(pid: int) -> int:

@@ -757,6 +757,10 @@ def test_a_process_whose_main_thread_has_ended_is_read_through_another_one(tmp_p
             assert footprint.maps(child.pid).pid == child.pid
             done = footprint.capture(child.pid, output=tmp_path / "file.capture", freeze=True)
             assert [note.slug for note in done.notes] == ["main-thread-ended"]
+            watched = [sys.executable, "-m", "footprint", "watch", str(child.pid), "--for", "300ms", "--every", "100ms"]
+            watched += ["--accept", "too-short"]
+            answer = json.loads(subprocess.run([*watched, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+            assert min(sample["cost_bytes"] for sample in answer["samples"]) > 3 << 20
             saved = footprint.audit(tmp_path / "file.capture")
             assert saved.pid == child.pid
             assert saved.totals.private.bytes == result.totals.private.bytes

@@ -41,6 +41,13 @@ def test_a_name_may_hold_anything_parentheses_too(name: bytes) -> None:
     assert parse_stat(LINE.replace(b"sleep", name)) == SLEEPING._replace(name=name)
 
 
+@pytest.mark.parametrize(("thread_count", "has_ended"), [(1, True), (4, False)])
+def test_a_process_whose_main_thread_alone_has_ended_is_no_zombie(thread_count: int, *, has_ended: bool) -> None:
+    stat = parse_stat(LINE.replace(b") S ", b") Z ").replace(b" 20 0 1 0 ", b" 20 0 %d 0 " % thread_count))
+    assert stat is not None
+    assert (stat.thread_count, stat.has_ended) == (thread_count, has_ended)
+
+
 def test_a_task_that_ends_is_in_no_session() -> None:
     stat = parse_stat(LINE.replace(b" 4711 4690 ", b" -1 -1 "))
     assert stat == SLEEPING._replace(session=-1)

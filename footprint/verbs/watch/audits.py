@@ -183,7 +183,9 @@ class Audits:
         prices = {number: price for number, price in every if number is not None and price is not None}
         mappings = largest_mappings(_private_bytes(kept))
         alone = _alone(kept) if self._is_one else {}
-        spaces = [(s.process_id or 0, s.address_space_pid) for s in kept]
+        # A process whose main thread has ended was read as another one of its threads.
+        numbers = {s.pid: s.process_id or 0 for s in kept}
+        spaces = [(s.process_id or 0, numbers.get(s.address_space_pid)) for s in kept]
         firsts = {pid: first for pid, first in spaces if first is not None and first != pid}
         return Reading(lambda: self._limited(kept, notes), mappings, prices, held_files(counted), firsts, alone)
 

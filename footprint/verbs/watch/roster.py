@@ -118,7 +118,7 @@ class Roster:
         """Add a process, unless it is a member; one that has ended by now is named at its end."""
         # A later process may have its PID by now.
         stat = None if has_ended else read_stat(pid)
-        if pid == os.getpid() or (stat is not None and stat.state in "ZX" and parent_pid is None):
+        if pid == os.getpid() or (stat is not None and stat.has_ended and parent_pid is None):
             return
         member = self.members.get(pid)
         if stat is not None and self._gone.get(pid) == stat.start_ticks:
