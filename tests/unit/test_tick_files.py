@@ -13,7 +13,8 @@ from footprint.process.descriptions import OpenFile, OpenFileKind, device_name
 from footprint.process.mappings import Counters, Mapping
 from footprint.process.memory_files import FileIdentity
 from footprint.verbs.watch import tick_costs
-from footprint.verbs.watch.tick_costs import HeldFile, KernelPrices, TickCosts, TickFiles
+from footprint.verbs.watch.tick_costs import HeldFile, KernelPrices, TickCosts, TickFiles, held_files
+from tests.groupmembers import block, member
 
 KIB = 1024
 
@@ -92,6 +93,15 @@ def test_what_may_not_be_looked_at_stays_as_it_was(file: MemoryFile, monkeypatch
     files.own_bytes({1: counters()})
     monkeypatch.setattr(os, "stat", refused)
     assert files.own_bytes({1: counters()}) == {1: 64 * KIB}
+
+
+def test_a_file_whose_size_no_file_system_tells_stays_as_the_mappings_have_it() -> None:
+    # memfd_secret(2): stat says that it has no blocks.
+    header = "7f0000000000-7f0000400000 rw-s 00000000 00:0e 249523 /secretmem (deleted)"
+    snapshot, _ = member(1, block(header, Rss=4096, Pss=4096, Private_Dirty=4096))
+    files = TickFiles()
+    files.learn(held_files([snapshot._replace(pid=os.getpid())]))
+    assert [files.own_bytes({os.getpid(): counters()}) for _ in range(2)] == [{os.getpid(): 4 << 20}] * 2
 
 
 def test_a_descriptor_that_leads_to_another_file_is_not_taken_for_it(file: MemoryFile) -> None:

@@ -67,7 +67,8 @@ def held_files(snapshots: Sequence[Snapshot]) -> list[HeldFile]:
             folder = f"/proc/{snapshot.pid}"
             ranges = [f"{folder}/map_files/{mapping.start_addr:x}-{mapping.end_addr:x}" for mapping in file.mappings]
             paths = (*(f"{folder}/fd/{number}" for number in file.descriptors[:1]), *ranges[:1])
-            places.setdefault(file.identity, (snapshot.process_id or 0, paths))
+            # What no file system counts (memfd_secret) cannot be asked for: it stays as the mappings have it.
+            places.setdefault(file.identity, (snapshot.process_id or 0, () if file.size_bytes is None else paths))
     return [
         HeldFile(charge, *places[charge.file.identity])
         for charge in charge_files(snapshots)
