@@ -26,6 +26,8 @@ _GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.go
 _GO_ARENA_BYTES: Final = {True: 64 << 20, False: 4 << 20}
 # Below this address the compressed pointers of a JVM reach the heap without a base; nothing else is placed there.
 _JAVA_HEAP_END: Final = 32 << 30
+# CompressedClassSpaceSize, where nobody sets it.
+_JAVA_CLASSES_BYTES: Final = 1 << 30
 _SANITIZER: Final = lazy_pattern(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
 _INIT: Final = {b"\0__asan_init\0": "asan", b"\0__tsan_init\0": "tsan", b"\0__msan_init\0": "msan"}
 _NAMES: Final = (".dynstr", ".strtab")
@@ -104,7 +106,8 @@ def runtime_owners(mappings: Sequence[Mapping], objects: Sequence[LoadedObject |
     images = [item.image for item in loaded if item.image is not None]
     owners: dict[int, str] = {}
     if "libjvm.so" in names:
-        classes = _java_classes(mappings)
+        has_archive = any(mapping.name.endswith(".jsa") for mapping in mappings)
+        classes = _java_classes(mappings) if has_archive else _java_classes_above_heap(mappings)
         heap = {index for run in _runs(mappings) for index in _java_heap(mappings, run)} - classes
         owners.update(dict.fromkeys(heap, "[java heap]"))
     go = next((image for image in images if has_go(image)), None)
@@ -200,6 +203,22 @@ def _java_classes(mappings: Sequence[Mapping]) -> set[int]:
         # A heap directly beside it cannot be told apart.
         if files[-1] - files[0] == len(files) - 1:
             classes.update(range(start, end))
+    return classes
+
+
+def _java_classes_above_heap(mappings: Sequence[Mapping]) -> set[int]:
+    """Find the space for classes of a JVM without an archive of them: directly above its heap, and its end is free.
+
+    So are OpenJDK 8 and 11, and later ones without an archive, such as those that jlink makes. Where all of the heap is
+    in use, the first classes share a mapping with it, which stays the heap's.
+    """
+    classes: set[int] = set()
+    for run in _runs(mappings):
+        end_addr, is_free = mappings[run[-1]].end_addr, mappings[run[-1]].permissions == "---p"
+        start_addr = end_addr - _JAVA_CLASSES_BYTES
+        first = next((m for m in map(mappings.__getitem__, run) if m.start_addr <= start_addr < m.end_addr), None)
+        if is_free and first is not None and first.is_mapped_writable and end_addr <= _JAVA_HEAP_END:
+            classes.update([index for index in run if mappings[index].start_addr >= start_addr])
     return classes
 
 

@@ -282,6 +282,27 @@ def test_the_heap_of_a_jvm_is_no_arena(collector: str, tmp_path: Path) -> None:
     assert held(audit, "[malloc arenas]")[0] < 32 * MIB
 
 
+@needs("java", "javac", "jcmd")
+@pytest.mark.parametrize("options", [("-Xmx100m",), ("-Xmx600m",), ("-Xmx100m", "-XX:-UseCompressedOops")])
+def test_without_an_archive_the_classes_of_a_jvm_are_not_its_heap(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "Kept.java").write_text(JAVA)
+    subprocess.run(["javac", "-d", str(tmp_path), str(tmp_path / "Kept.java")], check=True)
+    tracked = ("-Xshare:off", "-XX:NativeMemoryTracking=summary", "-XX:+UseSerialGC", *options)
+    with running("java", *tracked, "-cp", str(tmp_path), "Kept") as (pid, _):
+        audit = footprint.audit(pid)
+        info = subprocess.run(["jcmd", str(pid), "GC.heap_info"], capture_output=True, text=True, check=True).stdout
+        starts = [int(start, 16) for start in re.findall(r"\[0x([0-9a-f]+),", info)]
+        ends = [int(end, 16) for end in re.findall(r", 0x([0-9a-f]+)\)", info)]
+        of_heap = mappings_of(pid, lambda one: min(starts) <= one.start_addr < max(ends))
+    private_bytes, mapped_bytes = held(audit, "[java heap]")
+    if max(ends) > 32 * GIB:
+        assert (private_bytes, mapped_bytes) == (0, 0)
+    else:
+        # One piece of the classes may lie in a mapping with the heap.
+        assert private_bytes == anonymous_bytes(of_heap)
+        assert 0 <= mapped_bytes - (max(ends) - min(starts)) <= 64 * KIB
+
+
 @needs("go")
 @pytest.mark.parametrize("flags", ["", "-s -w"], ids=["with symbols", "stripped"])
 def test_the_heap_of_a_go_program_is_no_stack_though_its_stacks_lie_there(flags: str, tmp_path: Path) -> None:

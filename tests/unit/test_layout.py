@@ -520,6 +520,22 @@ def test_the_space_for_classes_of_a_jvm_is_not_its_heap_though_it_lies_below_32_
     assert set(named[:8]) == {"[java heap]", archive.name}
 
 
+@pytest.mark.parametrize("heap_start", [0xFC000000, 0x100000000], ids=["-Xmx64m", "-XX:-UseCompressedOops"])
+def test_without_an_archive_the_space_for_classes_lies_above_the_heap(heap_start: int) -> None:
+    # OpenJDK 17, -Xshare:off -XX:+UseSerialGC; the JVM says (VM.native_memory) that the classes begin at 4 GiB. Without
+    # compressed pointers the heap lies elsewhere. Of the classes 64 KiB lie in one mapping with the heap.
+    library = FileKey("08:01", 13, "/usr/lib/jvm/lib/server/libjvm.so")
+    ends = [0x100010000, 0x100020000, 0x100030000, 0x100040000, 0x100080000, 0x140000000]
+    starts = [heap_start, *ends]
+    rows = [
+        mapped(start, (end - start) // PAGE, "---p" if place % 2 else "rw-p", flags=HEAP_FLAGS)
+        for place, (start, end) in enumerate(zip(starts, ends, strict=False))
+    ]
+    named = [owner for owner, _, _ in owners(parts_of([*rows, mapped(B, 1, "r-xp", 0, library)]))]
+    first = "[java heap]" if heap_start < 1 << 32 else "[anonymous]"
+    assert named[:6] == [first, *["[anonymous]"] * 5]
+
+
 def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there() -> None:
     go = ElfFile(sections=[Section(".gopclntab", flags=RX, data=bytes(0x100), addr=0x1000)])
     heap_addr = 0x4DA10000000
