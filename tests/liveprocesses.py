@@ -2,9 +2,12 @@
 
 import os
 import struct
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_stack
+from types import CodeType
 
 import pytest
 
@@ -102,12 +105,13 @@ def private_bytes_between(pid: int, start_addr: int, end_addr: int) -> int:
 
 
 class DyingOS:
-    """The os module, but for what happens right before the n-th of some of its calls."""
+    """The os module, but for what happens right before the n-th of some of its calls; `sites` are their callers."""
 
     def __init__(self, calls: int, names: frozenset[str], kill: Callable[[], None]) -> None:
         self.calls_left = calls
         self._names = names
         self._kill = kill
+        self.sites: list[tuple[tuple[CodeType, int], ...]] = []
 
     def __getattr__(self, name: str) -> object:
         found = getattr(os, name)
@@ -118,6 +122,13 @@ class DyingOS:
             if self.calls_left == 0:
                 self._kill()
             self.calls_left -= 1
+            self.sites.append(tuple((frame.f_code, line) for frame, line in walk_stack(sys._getframe(1))))
             return function(*words, **options)
 
         return call
+
+    def first_and_last_calls(self) -> list[int]:
+        """Number the first and the last call of each site: those between do the same with the next page or file."""
+        first = {site: number for number, site in reversed(list(enumerate(self.sites)))}
+        last = {site: number for number, site in enumerate(self.sites)}
+        return sorted({*first.values(), *last.values()})

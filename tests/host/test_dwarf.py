@@ -464,8 +464,11 @@ def test_absent_split_units_are_said_to_be_absent(build: Callable[..., Path]) ->
     assert ".dwo" in note.detail
 
 
-@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
-@pytest.mark.parametrize("compiler", COMPILERS)
+# dwz 0.15 does not read the forms of clang's DWARF 5.
+DWZ_READS = [("gcc", "-gdwarf-4"), ("gcc", "-gdwarf-5"), ("clang", "-gdwarf-4")]
+
+
+@pytest.mark.parametrize(("compiler", "version"), DWZ_READS)
 def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
     build: Callable[..., Path], compiler: str, version: str, tmp_path: Path
 ) -> None:
@@ -484,7 +487,7 @@ def test_what_dwz_took_out_is_followed_or_said_to_be_absent(
         assert len(lacking.by_place) == len(declared(image(before)).by_place)
 
 
-@pytest.mark.parametrize(("compiler", "version"), [("gcc", "-gdwarf-4"), ("gcc", "-gdwarf-5"), ("clang", "-gdwarf-4")])
+@pytest.mark.parametrize(("compiler", "version"), DWZ_READS)
 def test_a_thread_local_that_dwz_took_out_is_that_of_the_files_that_import_it(
     compiler: str, version: str, tmp_path: Path
 ) -> None:

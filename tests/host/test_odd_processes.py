@@ -37,6 +37,9 @@ NOBODY = 65534
 # Before which of them a process may end.
 SYSTEM_CALLS = frozenset({"open", "read", "pread", "listdir", "stat", "fstat"})
 
+# A call that no audit gets to.
+NEVER = 1 << 30
+
 is_root = os.geteuid() == 0
 
 
@@ -237,34 +240,34 @@ def test_a_process_that_is_killed_before_any_call_is_an_error_or_an_answer(
     start: Start, monkeypatch: pytest.MonkeyPatch, *, is_reaped: bool
 ) -> None:
     threads = "import threading, time\nfor _ in range(2): threading.Thread(target=time.sleep, args=(3600,)).start()"
-    result: list[type] = []
     causes: set[str] = set()
-    # Of Python 3.14 with glibc 2.43 an audit takes 990, as its heap is larger; of 3.11 with 2.36 it takes 810.
-    most_calls = 1000 if GLIBC_VERSION < (2, 43) else 1200
-    for calls in range(most_calls):
+
+    def audited(calls: int) -> tuple[type, DyingOS]:
+        """Audit a process that is killed before a call, and return what comes of it."""
         pid = start_python(start, threads)
 
-        def kill(pid: int = pid) -> None:
+        def kill() -> None:
             os.kill(pid, signal.SIGKILL)
             os.waitid(os.P_PID, pid, os.WEXITED | (0 if is_reaped else os.WNOWAIT))
 
         dying = DyingOS(calls, SYSTEM_CALLS, kill)
-        for module in ("snapshot", "mappings", "pages"):
-            monkeypatch.setattr(f"footprint.process.{module}.os", dying)
-        monkeypatch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
-        try:
-            audit = footprint.audit(pid)
-            result.append(Audit)
-            assert audit.totals.private.bytes == sum(row.bytes or 0 for row in audit.ledger if row.kind != "kernel")
-        except (AccessError, UnsupportedError) as error:
-            result.append(type(error))
-            causes.add(str(error).partition(": ")[2])
-        monkeypatch.undo()
-        if dying.calls_left >= 0:
-            break
-    else:
-        pytest.fail(f"the audit of a small process takes more than {most_calls} calls")
-    assert result[-1] is Audit
+        with monkeypatch.context() as patch:
+            for module in ("snapshot", "mappings", "pages"):
+                patch.setattr(f"footprint.process.{module}.os", dying)
+            patch.setattr("footprint.process.pages.ioctl", dying.before(ioctl))
+            try:
+                audit = footprint.audit(pid)
+            except (AccessError, UnsupportedError) as error:
+                causes.add(str(error).partition(": ")[2])
+                return type(error), dying
+        assert audit.totals.private.bytes == sum(row.bytes or 0 for row in audit.ledger if row.kind != "kernel")
+        return Audit, dying
+
+    result, undisturbed = audited(NEVER)
+    assert result is Audit
+    assert len(undisturbed.sites) > 500
+    for calls in undisturbed.first_and_last_calls():
+        audited(calls)
     name = os.path.basename(sys.executable)[:15]
     at_first = "no such process" if is_reaped else f"{name} is a zombie: it has no memory of its own"
     assert causes == {"the process ended while it was read", at_first}
