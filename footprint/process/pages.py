@@ -272,6 +272,14 @@ def _private_where_whole(counters: Counters) -> int:
     return once_bytes if counters.get("Anonymous") == once_bytes == counters.get("Rss") else -1
 
 
+def has_parts_of_huge_pages(mapping: Mapping) -> bool:
+    """Return whether a mapping may have pages of huge pages that are no longer mapped as a whole."""
+    count = mapping.counters.get
+    # What is left of a mapping may be too small for huge pages; then it was advised to have them (`hg`).
+    is_eligible = count("THPeligible") or "hg" in (mapping.vm_flags or "").split()
+    return bool(is_eligible) and (count("Anonymous") or 0) > (count("AnonHugePages") or 0)
+
+
 def ranges_bytes(ranges: Iterable[PageRange]) -> int:
     """Add up the sizes of ranges."""
     return sum(span.end_addr - span.start_addr for span in ranges)

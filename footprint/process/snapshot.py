@@ -21,7 +21,7 @@ from footprint.process.memory_files import (
     read_allocated_bytes,
     read_keepers,
 )
-from footprint.process.pages import PageRange, PageReader, has_exclusive_bit
+from footprint.process.pages import PageRange, PageReader, has_exclusive_bit, has_parts_of_huge_pages
 from footprint.process.status import NO_HOLDINGS, KernelHoldings, Status, parse_status, read_kernel_holdings
 from footprint.system.limits import begin_activity
 from footprint.text.command_line import command_line, shown_command
@@ -487,7 +487,22 @@ def _pages(folder: int, memory: MemoryMap, source: str) -> tuple[Pages | None, t
         return None, (Note("page-bits-denied", source, "this kernel has no page bits (CONFIG_PROC_PAGE_MONITOR)"),)
     except OSError as error:
         raise _access_error(error, source) from error
-    return _without_wrong_bits(folder, memory, pages, source)
+    kept, notes = _without_wrong_bits(folder, memory, pages, source)
+    return kept, (*notes, *_huge_page_notes(folder, memory, pages, source))
+
+
+def _huge_page_notes(folder: int, memory: MemoryMap, pages: Pages, source: str) -> list[Note]:
+    """Return a note where the kernel keeps huge pages of which the process has released parts."""
+    if not any(map(has_parts_of_huge_pages, memory.mappings)):
+        return []
+    from footprint.process.huge_pages import read_released_bytes  # noqa: PLC0415 # few programs have them
+
+    size_bytes = read_released_bytes(folder, memory, pages, os.sysconf("SC_PAGE_SIZE"))
+    detail = (
+        f"{format_bytes(size_bytes)} of its huge pages that it has released stay charged to its control group until "
+        "the kernel needs memory and splits these pages: they are in no figure"
+    )
+    return [Note("huge-pages-released", source, detail)] if size_bytes else []
 
 
 def _shared_swap(folder: int, memory: MemoryMap) -> frozenset[int]:

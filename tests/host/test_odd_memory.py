@@ -79,6 +79,10 @@ int main(int count, char **words) {
         memset(p, 1, SIZE);
         madvise(p + 4096, 4096, MADV_DONTNEED);
     }
+    if (!strcmp(mode, "huge, released")) {
+        char *p = memset(aligned(), 1, SIZE);
+        for (int i = 0; i < SIZE; i += 2 << 20) madvise(p + i + 4096, (2 << 20) - 4096, MADV_DONTNEED);
+    }
     if (!strcmp(mode, "shared")) memset(map(MAP_SHARED | MAP_ANONYMOUS, -1), 1, SIZE);
     if (!strcmp(mode, "System V")) memset(shmat(shmget(IPC_PRIVATE, SIZE, 0600), NULL, 0), 1, SIZE);
     if (!strcmp(mode, "memory file")) {
@@ -269,6 +273,17 @@ def test_the_private_memory_of_a_runtime_is_that_of_the_page_bits(
         pytest.fail(f"{runtime} is not installed")
     (pid,) = start(started, RUNTIMES[runtime], tmp_path)
     assert_is_exact(pid)
+
+
+def test_a_huge_page_that_is_released_in_part_is_told_as_far_as_nobody_maps_it(
+    programs: dict[str, Path], started: list["subprocess.Popen[bytes]"], tmp_path: Path
+) -> None:
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this kernel makes no transparent huge pages")
+    (pid,) = start(started, [str(programs["dynamic"]), "huge, released"], tmp_path)
+    # Two huge pages, of each of which one page is left.
+    (note,) = [note for note in footprint.audit(pid).notes if note.slug == "huge-pages-released"]
+    assert note.detail.startswith("3.99 MiB")
 
 
 def test_a_java_program_has_the_private_memory_of_its_page_bits(
