@@ -23,7 +23,7 @@ from footprint.members import replace
 from footprint.model.audit import Audit, GroupSums, WorkerProjection
 from footprint.model.group import ProcessClass
 from footprint.model.projection import FILES_TERM, UNKNOWN, Basis, Model, Projection, Question, Term
-from footprint.model.row import weakest
+from footprint.model.row import MemoryKind, Row, weakest
 from footprint.process.snapshot import Snapshot
 from footprint.text.units import counted, format_bytes
 
@@ -297,7 +297,12 @@ def inodes_of_group(
     """
     page_bytes = members[0][0].page_bytes if members else 0
     rows = chain.from_iterable([audit.ledger for _, audit in members if audit.memory_files])
-    return inode_cost(charges, page_bytes, constants), sum(row.bytes or 0 for row in rows if row.name == INODES)
+    return inode_cost(charges, page_bytes, constants), sum(row.bytes or 0 for row in rows if is_of_inodes(row))
+
+
+def is_of_inodes(row: Row) -> bool:
+    """Return whether a row is what the kernel spends on inodes; a variable may have any name."""
+    return row.kind is MemoryKind.KERNEL and row.name == INODES
 
 
 def _costs(unit: _Unit, constants: KernelConstants, *, is_partial: bool) -> dict[str, int]:

@@ -13,6 +13,7 @@ from footprint.attribution.families import (
     NO_CHANNELS,
     Channel,
     inodes_of_group,
+    is_of_inodes,
     process_classes,
     project_group,
     shared_between_bytes,
@@ -183,12 +184,9 @@ def _with_inodes(
     together, separate_bytes = inodes_of_group(members, charges, constants)
     if kernel.bytes is None or together.size_bytes == separate_bytes:
         return kernel, rows
-    others = (row for row in rows if row.name != INODES)
-    more_bytes = together.size_bytes - separate_bytes
-    return Total(kernel.bytes + more_bytes, weakest((kernel.evidence, together.evidence))), (
-        *others,
-        kernel_row(together),
-    )
+    others = [row for row in rows if not is_of_inodes(row)]
+    size_bytes = kernel.bytes + together.size_bytes - separate_bytes
+    return Total(size_bytes, weakest((kernel.evidence, together.evidence))), [*others, kernel_row(together)]
 
 
 def _member(audit: Audit) -> GroupMember:

@@ -10,6 +10,8 @@ from footprint.attribution.group import group_up
 from footprint.attribution.kernel import INODES
 from footprint.attribution.memory_files import ChargedFile, charge_files
 from footprint.attribution.process_audit import audit_snapshot
+from footprint.members import replace
+from footprint.model.row import MemoryKind
 from footprint.process.descriptions import OpenFile, OpenFileKind, mounted_memory_devices
 from footprint.process.mappings import Mapping
 from footprint.process.memory_files import (
@@ -21,7 +23,7 @@ from footprint.process.memory_files import (
 )
 from footprint.process.snapshot import Snapshot, read_texts
 from footprint.process.status import Status
-from tests.groupmembers import KIB, NoFiles, block
+from tests.groupmembers import KIB, Member, NoFiles, block, heap
 
 MIB = 1 << 20
 MEMFD: FileIdentity = ("00:01", 4250)
@@ -122,13 +124,27 @@ def test_the_index_of_its_pages_is_kernel_memory_of_whom_the_file_belongs_to() -
     assert index_of(process(opened=[opened(1024)], keepers=kept_by(10))) == (4 + 1) * 592
 
 
-def test_siblings_that_alone_keep_a_file_pay_for_its_index_together() -> None:
+def siblings() -> list[Member]:
+    """Return two processes with a heap each that alone keep a file of 1 MiB."""
     keepers = kept_by(10, 11, parents={10: 1, 11: 1, 1: 0})
-    shared = block(JIT[0], Rss=1024, Pss=512, Shared_Dirty=1024)
-    snapshots = [
-        process(shared, pid=pid, holds={MEMFD: 1024 * KIB}, keepers=keepers)._replace(status=STATUS) for pid in (10, 11)
-    ]
-    members = [(snapshot, audit_snapshot(snapshot, {}, NoFiles(), target="x")) for snapshot in snapshots]
+    blocks = heap(64), block(JIT[0], Rss=1024, Pss=512, Shared_Dirty=1024)
+    snapshots = [process(*blocks, pid=pid, holds={MEMFD: 1024 * KIB}, keepers=keepers) for pid in (10, 11)]
+    snapshots = [snapshot._replace(status=STATUS) for snapshot in snapshots]
+    return [(snapshot, audit_snapshot(snapshot, {}, NoFiles(), target="x")) for snapshot in snapshots]
+
+
+def test_a_variable_with_the_name_of_a_part_of_kernel_memory_stays_in_the_ledger_of_a_group() -> None:
+    members = []
+    for snapshot, audit in siblings():
+        rows = [r if r.kind is MemoryKind.KERNEL else r._replace(name=INODES) for r in audit.ledger]
+        members.append((snapshot, replace(audit, ledger=tuple(rows))))
+    group = group_up(members)
+    assert sum(row.bytes or 0 for row in group.ledger if row.kind is not MemoryKind.KERNEL) == 2 * 64 * KIB
+    assert group.totals.kernel == group_up(siblings()).totals.kernel
+
+
+def test_siblings_that_alone_keep_a_file_pay_for_its_index_together() -> None:
+    members = siblings()
     group = group_up(members)
     each_bytes = [audit.totals.kernel.bytes or 0 for _, audit in members]
     (row,) = [row for row in group.ledger if row.name == INODES]
