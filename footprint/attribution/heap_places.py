@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.elf.abi import EM_386, EM_X86_64, ET_EXEC
 from footprint.elf.functions import Functions, FunctionStarts
@@ -18,6 +18,7 @@ from footprint.elf.image import Image
 from footprint.elf.names import shown_name
 from footprint.errors import InputError, Note
 from footprint.heap.profile import Frame
+from footprint.members import NamedTuple
 from footprint.text.units import first_of
 
 STARTS_AT: Final = "[function at "

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.errors import UsageError
+from footprint.members import NamedTuple
 
 ORDERS: Final = {
     "allocated": "allocated_bytes",

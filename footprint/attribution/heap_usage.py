@@ -9,9 +9,8 @@ functions belongs to it too.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from footprint.attribution.heap_places import Binary, Placed, place_files
 from footprint.elf.image import Image
@@ -21,9 +20,13 @@ from footprint.errors import Note, UsageError
 from footprint.heap.allocators import REPLACEMENT, Allocators
 from footprint.heap.attribution import BELOW_THRESHOLD, NO_SYMBOL, Call, HeapShares, attribute
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Module, Profile
+from footprint.members import NamedTuple, dataclass
 from footprint.model.heap_account import HeapShare, Share
 from footprint.model.row import NAMELESS, Evidence
 from footprint.text.units import first_of, parse_bytes
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _NO_OBJECT: Final = "[no object: none at this address]"
 ONLY_LINES: Final = "[no object: lines only]"
@@ -33,7 +36,7 @@ _LUMP: Final = re.compile(r"in [0-9]+ places?,")
 _PAGE_BYTES: Final = 4096
 _PF_X: Final = 1
 _TIME: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-zµ]{1,16})")
-_SECONDS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600)}
+_MILLISECONDS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 _SI: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _MOST_NAMED: Final = 6
 
@@ -183,7 +186,7 @@ def _fits(image: Image, module: Module) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeapUsage:
     """What a heap profile says of one moment.
 
@@ -208,7 +211,10 @@ class HeapUsage:
     attribution: HeapShares | None
     evidence: Evidence
     notes: tuple[Note, ...] = ()
-    _shares: dict[int, tuple[Share, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def _shares(self) -> dict[int, tuple[Share, ...]]:
+        return {}
 
     def shares_in(self, tree: CallTree) -> tuple[Share, ...]:
         """Return who asked for the bytes of a tree of the profile, the largest first; each tree is added up once."""
@@ -319,16 +325,18 @@ def _place_of(snapshots: Sequence[HeapSnapshot], places: Sequence[int], number: 
     return place
 
 
-def _time(text: str, unit: str | None) -> Fraction | int | None:
+def _time(text: str, unit: str | None) -> "Fraction | int | None":
     """Convert a time to the unit of a profile; None where it has another unit."""
+    from fractions import Fraction  # noqa: PLC0415 # few name a time
+
     match = _TIME.fullmatch(text)
     if match is None:
         return None
     amount, given = Fraction(match[1]), match[2]
     if unit == "B":
         return parse_bytes(text)
-    if unit in {"ms", "s"} and given in _SECONDS:
-        return amount * _SECONDS[given] / _SECONDS[unit]
+    if unit in {"ms", "s"} and given in _MILLISECONDS:
+        return amount * _MILLISECONDS[given] / _MILLISECONDS[unit]
     # As reports write them: `2.4Mi` of massif, `2.4Minstrs` of DHAT, `2.4kµs` of others.
     for word in (unit or "", *(["i"] if unit == "instrs" else [])):
         if word and given.endswith(word) and given[: -len(word)] in _SI:

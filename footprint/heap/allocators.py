@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
+
+from footprint.members import NamedTuple
 
 USER: Final = "--alloc-fn"
 """The rule of the functions that the user names."""

@@ -5,14 +5,14 @@ function have rows of their own with the cause, so the rows always add up to the
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress, islice, repeat
 from operator import or_
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from footprint.heap.call_tree_builder import CallTreeBuilder
 from footprint.heap.profile import CallTree, Frame, Runs
+from footprint.members import NamedTuple, dataclass
 from footprint.model.heap_account import Share
 
 NO_SYMBOL: Final = "[no symbol]"
@@ -39,7 +39,7 @@ _ROOT: Final = -1
 _NOBODY: Final = Call(NO_STACK, NO_STACK)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeapShares:
     """The bytes of one call tree by object and function.
 

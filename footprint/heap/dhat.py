@@ -7,13 +7,13 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import MOST_AMOUNT, CallTreeBuilder, read_label
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile, Tally
 from footprint.json.stream import JsonStream
-from footprint.members import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 _COUNTED: Final = {"copy": Counted.COPIES, "ad-hoc": Counted.EVENTS}
 # The amounts of a point, by the list of the points: version 1 has `aps`.

@@ -3,9 +3,8 @@
 import codecs
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.address_rows import (
@@ -26,7 +25,7 @@ from footprint.heap.nmt import looks_like_nmt, read_nmt
 from footprint.heap.pprof import looks_like_pprof, read_pprof
 from footprint.heap.profile import Buffer, Profile
 from footprint.heap.v8 import looks_like_v8, read_v8
-from footprint.members import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern, replace
 from footprint.system.decompression import pieces_of
 from footprint.text.units import counted
 

@@ -17,13 +17,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate, chain, compress, filterfalse, repeat
 from operator import add, length_hint
 from sys import maxsize
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
-from footprint.members import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 
 # Iterators take up to 0.8 KB per class, and a byte per allocation: classes with few events have none.
 _MOST_ITERATED_CLASSES: Final = 1 << 16
@@ -269,7 +268,6 @@ class Events:
         self._iterated_lines = 0
 
 
-@dataclass(slots=True)
 class _Iterated:
     """The iterators of a class.
 
@@ -279,9 +277,10 @@ class _Iterated:
         allocated_before: The allocations that `freed` has items for; None where these are all.
     """
 
-    made: Iterator[int]
-    freed: Iterator[int]
-    allocated_before: int | None
+    __slots__ = ("allocated_before", "freed", "made")
+
+    def __init__(self, made: Iterator[int], freed: Iterator[int], allocated_before: int | None) -> None:
+        self.made, self.freed, self.allocated_before = made, freed, allocated_before
 
     def allocated(self) -> int:
         """Return the number of allocations."""

@@ -17,11 +17,12 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, count, islice, repeat
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT, read_label
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
+from footprint.members import NamedTuple
 from footprint.text.units import counted
 
 # The root of a column names it: `totB : total allocated Bytes`.

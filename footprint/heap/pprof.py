@@ -6,7 +6,7 @@ Source: proto/profile.proto of github.com/google/pprof; https://protobuf.dev/pro
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from footprint.errors import InputError, Note, UnsupportedError
 from footprint.heap.call_tree_builder import CallTreeBuilder
@@ -22,7 +22,7 @@ from footprint.heap.profile import (
     Tally,
     sampled_notes,
 )
-from footprint.members import lazy_pattern
+from footprint.members import NamedTuple, lazy_pattern
 from footprint.system.decompression import whole_of
 from footprint.text.units import first_of
 

@@ -2,15 +2,15 @@
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, compress, islice, pairwise, repeat
 from operator import add, attrgetter, eq, mul, sub
 from struct import iter_unpack
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.errors import Note
+from footprint.members import NamedTuple, dataclass
 
 
 class Runs:
@@ -352,7 +352,7 @@ class Tally(NamedTuple):
     tree: CallTree
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
     """The contents of one profile.
 

@@ -7,13 +7,14 @@ is as it was filled. The others tell no more than that it was there early and st
 from collections.abc import Container, Iterator
 from collections.abc import Mapping as Dict
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.findings.heap_functions import LEAST_BYTES, at_most_held, function_facts, requested
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap.attribution import charged
 from footprint.heap.profile import CallTree, Counted, Profile
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding
 from footprint.model.heap_account import Share
 from footprint.text.units import counted, format_bytes

@@ -5,13 +5,14 @@ did not read another may. So the confidence is medium at most.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_usage import HeapUsage
 from footprint.findings.heap_functions import LEAST_BYTES, at_most_held, function_facts, requested
 from footprint.findings.registry import Fact, HeapFacts, Rule
 from footprint.heap.attribution import charged_frames
 from footprint.heap.profile import Frame
+from footprint.members import NamedTuple
 from footprint.model.finding import Confidence, Finding, SourceLocation
 from footprint.model.heap_account import Share
 from footprint.text.units import format_bytes

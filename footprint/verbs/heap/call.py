@@ -3,10 +3,9 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_places import Binary, Origin
 from footprint.attribution.heap_totals import counted_by, run_totals
@@ -19,8 +18,7 @@ from footprint.findings.registry import Fact, HeapFacts, find_all
 from footprint.heap.allocators import Allocators
 from footprint.heap.formats import read_profile
 from footprint.heap.profile import Counted, HeapSnapshot, Profile
-from footprint.loader.link_map import link
-from footprint.loader.system import System
+from footprint.members import NamedTuple, dataclass, replace
 from footprint.model.finding import Finding
 from footprint.process.mappings import FileOpener, OpenFiles
 from footprint.sources.debug_files import DebugFiles
@@ -45,7 +43,7 @@ _AMOUNTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeapProfiles:
     """What some heap profiles say.
 
@@ -356,6 +354,9 @@ class BinaryFiles:
         return binaries
 
     def _needed(self, path: str) -> list[str]:
+        from footprint.loader.link_map import link  # noqa: PLC0415 # only for programs
+        from footprint.loader.system import System  # noqa: PLC0415 # the same
+
         try:
             link_map = link(System(self._root or "/"), path)
         except FootprintError:

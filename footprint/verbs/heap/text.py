@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from footprint.attribution.heap_places import STARTS_AT
 from footprint.attribution.heap_totals import ORDERS, FunctionTotals, counted_by, growth_of, run_totals, sorted_totals
@@ -29,6 +29,7 @@ from footprint.formats.graph import format_time
 from footprint.heap.allocators import RULES
 from footprint.heap.attribution import callees, callers, stepped_over
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile
+from footprint.members import NamedTuple
 from footprint.model.finding import Finding
 from footprint.model.heap_account import Share
 from footprint.model.row import Evidence
