@@ -140,6 +140,8 @@ _CALL_BACKS: Final = (
 _ANONYMOUS: Final = "(anonymous namespace)::"
 _CRATES: Final = ("alloc::", "core::", "std::", "hashbrown::", "indexmap::")
 _STEP: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<|>>|->|[<> ])?|->|\(anonymous namespace\)| as |[<>()\[\]{} ]")
+# Most names with arguments: nothing before these is a step.
+_USUAL: Final = re.compile(r"[^<>()\[\]{} ]++(?<!operator)(?=\((?!anonymous namespace\)))")
 _OPENING: Final = frozenset("<([{")
 _CLOSING: Final = frozenset(">)]}")
 # What matters of a name stands at its beginning, and a name may be as long as a profile is.
@@ -206,6 +208,8 @@ class Allocators:
 
 def _plain(name: str) -> tuple[str, bool]:
     """Remove return type, template arguments and arguments from a name; return also whether it had arguments."""
+    if usual := _USUAL.match(name):
+        return usual[0], True
     kept, start, depth = "", 0, 0
     for step in _STEP.finditer(name):
         text = step[0]
