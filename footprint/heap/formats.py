@@ -19,7 +19,7 @@ from footprint.heap.dhat import looks_like_dhat, read_dhat
 from footprint.heap.heaptrack import looks_like_heaptrack, read_heaptrack
 from footprint.heap.leaksanitizer import looks_like_leaksanitizer, read_leaksanitizer
 from footprint.heap.malloc_info import looks_like_malloc_info, read_malloc_info
-from footprint.heap.massif import looks_like_massif, read_massif
+from footprint.heap.massif import looks_like_massif, read_massif, read_massif_parts
 from footprint.heap.mtrace import looks_like_mtrace, read_mtrace
 from footprint.heap.nmt import looks_like_nmt, read_nmt
 from footprint.heap.pprof import looks_like_pprof, read_pprof
@@ -145,26 +145,13 @@ def read_profile(data: Buffer, name: str, choose: Callable[[Profile], Collection
                 raise UnsupportedError(name, cause, 0)
         *others, last = [form.name for form in FORMATS]
         raise InputError(name, f"not a profile of {', '.join(others)} or {last}", 0)
-    profile = _read(heap_format, text, name, lambda: _opened(data, name), choose)
-    return replace(profile, notes=(*_lines_before(text.before, name), *profile.notes))
-
-
-def _read(
-    heap_format: HeapFormat,
-    text: "_Text",
-    name: str,
-    reopened: Callable[[], "_Text"],
-    choose: Callable[[Profile], Collection[int]] | None,
-) -> Profile:
     if choose is None or heap_format.looks_like is not looks_like_massif:
-        return heap_format.read(text.pieces, name)
-    without_trees = read_massif(text.pieces, name, wanted=())
-    # The trees of an XTree are columns of one table: all are needed.
-    if without_trees.format == "xtree":
-        return read_massif(reopened().pieces, name)
-    # The last tree shows whether the text was cut.
-    wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
-    return read_massif(reopened().pieces, name, wanted)
+        profile = heap_format.read(text.pieces, name)
+    else:
+        # Its places are those of the file, where nothing was unpacked, replaced or left out.
+        plain = memoryview(data) if bytes(data[: len(text.start)]) == text.start else None
+        profile = read_massif_parts(plain, lambda: _opened(data, name).pieces, name, choose)
+    return replace(profile, notes=(*_lines_before(text.before, name), *profile.notes))
 
 
 def _lines_before(before: bytes, name: str) -> Iterator[Note]:

@@ -15,7 +15,7 @@ Source: coregrind/m_xtmemory.c of Valgrind 3.13 to 3.28.
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress, count, islice, repeat
 from typing import Final
 
@@ -23,6 +23,7 @@ from footprint.errors import InputError, Note
 from footprint.heap.call_tree_builder import MOST_AMOUNT, read_label
 from footprint.heap.profile import CallTree, Counted, HeapSnapshot, Profile, Tally
 from footprint.members import NamedTuple
+from footprint.system.decompression import plain_pieces
 from footprint.text.units import counted
 
 # The root of a column names it: `totB : total allocated Bytes`.
@@ -126,6 +127,39 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
     Raises:
         InputError: Where there is no snapshot.
     """
+    return _read_whole(pieces, source, wanted).finish()
+
+
+def read_massif_parts(
+    text: memoryview | None,
+    pieces: Callable[[], Iterable[bytes]],
+    source: str,
+    choose: Callable[[Profile], Collection[int]],
+) -> Profile:
+    """Read the snapshots of a massif file, then the trees that are chosen by the profile without its trees.
+
+    Args:
+        text: The text, of which only these trees are read again; None where it is compressed.
+        pieces: Returns the pieces of the text, from its beginning.
+        source: Its name for messages.
+        choose: Takes the profile without its trees, and returns the indexes of the snapshots whose trees to build.
+
+    Raises:
+        InputError: Where there is no snapshot.
+    """
+    reader = _read_whole(pieces(), source, ())
+    without_trees = reader.finish()
+    # The trees of an XTree are columns of one table: all are needed.
+    if without_trees.format == "xtree":
+        return read_massif(pieces(), source)
+    # The last tree shows whether the text was cut.
+    wanted = {*choose(without_trees), *without_trees.detailed_places[-1:]}
+    if text is not None and reader.read_trees(text, wanted):
+        return reader.finish()
+    return read_massif(pieces(), source, wanted)
+
+
+def _read_whole(pieces: Iterable[bytes], source: str, wanted: Collection[int] | None) -> "_Reader":
     reader = _Reader(source, wanted)
     pending, offset = b"", 0
     for piece in pieces:
@@ -140,7 +174,7 @@ def read_massif(pieces: Iterable[bytes], source: str, wanted: Collection[int] | 
         pending = pending[:end] + b"\n" * (end == len(pending))
         reader.is_cut = True
     reader.read(pending, offset, is_last=True)
-    return reader.finish()
+    return reader
 
 
 class _Unbalanced(NamedTuple):
@@ -162,8 +196,11 @@ class _Faults(NamedTuple):
 class _Tree:
     """The columns of one tree, and the last node at each depth; only the root of a tree that is not wanted."""
 
-    def __init__(self, *, is_wanted: bool) -> None:
+    def __init__(self, number: int, start_offset: int, *, is_wanted: bool) -> None:
+        self.number = number
         self.is_wanted = is_wanted
+        # Where its lines begin and end in the text.
+        self.start_offset = self.end_offset = start_offset
         self.parents = array("i")
         self.frame_indexes = array("i")
         self.node_bytes = array("q")
@@ -241,7 +278,7 @@ class _Reader:
                 self._close(self._tree, offset + position, is_end=position == len(text))
                 self._tree = None
             if head := _HEAD.match(text, position):
-                self._begin(head)
+                self._begin(head, offset + head.end())
                 position = head.end()
                 continue
             following = text.find(_MARK, position + 1)
@@ -255,7 +292,7 @@ class _Reader:
             if position == len(text):
                 return position
 
-    def _begin(self, head: re.Match[bytes]) -> None:
+    def _begin(self, head: re.Match[bytes], end_offset: int) -> None:
         number, time, live_bytes, extra_bytes, stack_bytes, kind = head.groups()
         moment, sizes = (
             float(time) if b"." in time else int(time),
@@ -267,7 +304,8 @@ class _Reader:
         self._is_behind_header = False
         self._heads.append((snapshot, None))
         if kind != b"empty":
-            self._tree = _Tree(is_wanted=self._wanted is None or len(self._heads) - 1 in self._wanted)
+            is_wanted = self._wanted is None or len(self._heads) - 1 in self._wanted
+            self._tree = _Tree(snapshot.number, end_offset, is_wanted=is_wanted)
 
     def _read_nodes(self, tree: _Tree, text: bytes, position: int) -> int:
         """Add the lines of a tree; return where the first other line begins."""
@@ -275,7 +313,7 @@ class _Reader:
         tree.is_wanted = tree.is_wanted or (not tree.parents and bool(COLUMN_ROOT.match(text, position)))
         if not tree.is_wanted:
             return self._pass_nodes(tree, text, position)
-        mark = text.find(b"\n#", position)
+        mark = text.find(b"\n#", position) if b"#" in text else -1
         end = mark + 1 if mark >= 0 else text.rfind(b"\n", position) + 1
         if text.startswith(b"#", position) or end <= position:
             return position
@@ -295,7 +333,7 @@ class _Reader:
         return end
 
     def _check_bounds(self, tree: _Tree) -> None:
-        number = self._heads[-1][0].number
+        number = tree.number
         if len(tree.parents) > _MOST_NODES:
             raise InputError(self._source, f"the tree of snapshot {number} has more lines than any program has calls")
         if self._node_count > _MOST_NODES_IN_ALL:
@@ -310,11 +348,8 @@ class _Reader:
             if root is None or root[1]:
                 return position
             tree.parents.append(-1)
-            label_count = len(self._labels)
-            tree.frame_indexes.append(self._labels[root[4]])
-            self._label_bytes += len(root[4]) * (len(self._labels) - label_count)
             tree.node_bytes.append(int(root[3]))
-            self._check_bounds(tree)
+            self._add_label_of_root(tree, root[4])
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
@@ -326,7 +361,41 @@ class _Reader:
         self._is_behind_header = text.startswith(_LAST_OF_HEADER, last_line, end)
         return end
 
+    def _add_label_of_root(self, tree: _Tree, label: bytes) -> None:
+        label_count = len(self._labels)
+        tree.frame_indexes.append(self._labels[label])
+        self._label_bytes += len(label) * (len(self._labels) - label_count)
+        self._check_bounds(tree)
+
+    def read_trees(self, text: memoryview, wanted: Collection[int]) -> bool:
+        """Build trees from their places in the text; return whether all of them are sound.
+
+        If not, the reader is of no use any more: only the text as a whole shows what is damaged.
+        """
+        roots = tuple(self._labels)
+        # The labels are in the order of the text.
+        self._labels, self._label_bytes = defaultdict[bytes, int](count().__next__), 0
+        for place, (head, tree) in enumerate(self._heads):
+            if tree is None and place not in wanted:
+                continue
+            if tree is None or tree.is_wanted or self._starts:
+                return False
+            if place not in wanted:
+                self._add_label_of_root(tree, roots[tree.frame_indexes.pop()])
+                continue
+            built, rest = _Tree(tree.number, tree.start_offset, is_wanted=True), b""
+            for piece in plain_pieces(text, tree.start_offset, tree.end_offset):
+                lines = rest + piece
+                rest = lines[self._read_nodes(built, lines, 0) :]
+                if len(rest) > _MOST_PENDING_BYTES:
+                    return False
+            if rest or built.faults() != _Faults():
+                return False
+            self._heads[place] = (head, built)
+        return True
+
     def _close(self, tree: _Tree, offset: int, *, is_end: bool) -> None:
+        tree.end_offset = offset
         faults = tree.faults()
         if faults.is_broken:
             self.is_cut |= is_end and faults.is_cut

@@ -59,7 +59,7 @@ def pieces_of(data: bytes | memoryview, source: str) -> Iterator[bytes]:
         UnsupportedError: Where this Python cannot decompress zstd or xz.
     """
     if not is_compressed(data):
-        return _plain(memoryview(data))
+        return plain_pieces(memoryview(data), 0, len(data))
     return unpacked(unpacked_pieces(memoryview(data), source), len(data), source)
 
 
@@ -84,12 +84,12 @@ def unpacked_pieces(view: memoryview, source: str) -> Iterator[bytes]:
     return _inflated(_zstd_file(view, source), source)
 
 
-def _plain(view: memoryview) -> Iterator[bytes]:
-    """Cut a text into pieces, and release read pages of a mapped file: it may be larger than the memory."""
+def plain_pieces(view: memoryview, start: int, end: int) -> Iterator[bytes]:
+    """Cut a part of a text into pieces, and release read pages of a mapped file: it may be larger than the memory."""
     mapped = view.obj if isinstance(view.obj, mmap.mmap) and len(view.obj) == len(view) else None
-    for at in range(0, len(view), _PLAIN_PIECE_BYTES):
-        yield bytes(view[at : at + _PLAIN_PIECE_BYTES])
-        if mapped is not None and at % _KEPT_BYTES == 0:
+    for at in range(start, end, _PLAIN_PIECE_BYTES):
+        yield bytes(view[at : min(at + _PLAIN_PIECE_BYTES, end)])
+        if mapped is not None and (at - start) % _KEPT_BYTES == 0:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
