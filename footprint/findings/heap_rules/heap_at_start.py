@@ -145,18 +145,22 @@ _UNWRITTEN: Final = "the profile does not say whether it is written later, or to
 
 def _steady(usage: HeapUsage) -> Iterator[_Table]:
     profile = usage.profile
-    moments = [(s.time or 0, _by_place(s.tree, usage)) for s in profile.snapshots if s.tree is not None]
-    start_end = _start_end(profile)
+    trees = [(s.time or 0, s.tree) for s in profile.snapshots if s.tree is not None]
     # What was seen once may have been freed right after.
-    if len(moments) < 2:
+    if len(trees) < 2:
         return
-    is_short = moments[-1][0] <= start_end
-    run, last = max(snapshot.time or 0 for snapshot in profile.snapshots), moments[-1][0]
+    before, at_end = (_by_place(tree, usage) for _, tree in trees[-2:])
+    kept = {place: share for place, share in at_end.items() if _is_told(share) and before.get(place) == share}
+    # To add up the other trees takes long.
+    if not kept:
+        return
+    moments = [(time, _by_place(tree, usage)) for time, tree in trees]
+    start_end, last = _start_end(profile), trees[-1][0]
+    is_short = last <= start_end
+    run = max(snapshot.time or 0 for snapshot in profile.snapshots)
     # After the last tree, all that is known of a function is that it holds no more than the whole program.
     left_bytes = min(snapshot.live_bytes for snapshot in profile.snapshots if (snapshot.time or 0) >= last)
-    for place, share in moments[-1][1].items():
-        if not _is_told(share) or moments[-2][1].get(place) != share:
-            continue
+    for place, share in kept.items():
         first = next(time for time, shares in moments if shares.get(place) == share)
         if share.size_bytes > left_bytes and (last - first) * 10 < run * _KEPT_TENTHS:
             continue
