@@ -213,6 +213,9 @@ def _named(binary: Binary, wanted: Collection[str], *, is_demangled: bool) -> li
     functions = []
     with suppress(InputError):
         for name, vaddr, size_bytes in binary.functions.extents():
+            # Most names of a file are of no call.
+            if not is_demangled and name not in wanted and "@" not in name:
+                continue
             if name.startswith(("_Z", "_R")) == is_demangled:
                 plain = _plain(shown_name(name)) if is_demangled else name.partition("@")[0]
                 if plain in wanted and size_bytes:

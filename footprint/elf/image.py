@@ -287,6 +287,7 @@ def _named(data: Buffer, file: str, raw: list[tuple[int, ...]], names_index: int
 _LONGEST_NAME_BYTES: Final = 1 << 18
 _USUAL_NAME_BYTES: Final = 1 << 8
 _NAMES_AT_ONCE: Final = 1 << 12
+_LEAST_BYTES_A_NAME: Final = 1 << 9
 
 
 def release_pages(part: Buffer) -> None:
@@ -350,7 +351,8 @@ class StringTable:
     def all_at(self, starts: Iterable[int]) -> Iterator[str]:
         """Yield the names at some offsets, as `at` does; of very many, each takes a quarter of the time so."""
         waiting = iter(starts)
-        yield from map(self.at, islice(waiting, _NAMES_AT_ONCE))
+        # Of a large table few names are decoded without a copy of all of it.
+        yield from map(self.at, islice(waiting, min(_NAMES_AT_ONCE, self.size_bytes // _LEAST_BYTES_A_NAME)))
         whole = b""
         while some := list(islice(waiting, _NAMES_AT_ONCE)):
             if not whole:
