@@ -161,6 +161,38 @@ def test_in_which_pieces_a_text_comes_changes_nothing_of_what_is_wanted(name: st
     assert {place for place, snapshot in enumerate(found.snapshots) if snapshot.tree} == wanted & set(whole.tree_places)
 
 
+DAMAGE = (
+    b"",
+    b"\n",
+    b"\n#",
+    b"\n#-----------\n",
+    b" ",
+    b"n1: 5 f\n",
+    b"heap_tree=empty\n",
+    b"\ndesc: a\ncmd: b\ntime_unit: i\n",
+)
+
+
+@given(st.sampled_from(sorted(name for name in TEXTS if "massif" in name and "xtm" not in name)), st.data())
+def test_trees_are_read_from_their_places_as_with_the_whole_text(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    start = data.draw(st.integers(text.index(b"heap_tree"), len(text)))
+    end = data.draw(st.sampled_from((start, start + 1, start + 200, text.find(b"\n", start) + 1 or start, len(text))))
+    text = text[:start] + data.draw(st.sampled_from(DAMAGE)) + text[end:] + data.draw(st.sampled_from((b"", text)))
+    step, wanted = data.draw(st.integers(1, 9)), set[int]()
+
+    def choose(profile: Profile) -> set[int]:
+        wanted.update(profile.detailed_places[::step], profile.detailed_places[-1:])
+        return wanted
+
+    try:
+        found = read_profile(text, name, choose)
+    except InputError:
+        return
+    if found.format != "xtree":
+        assert found == read_massif([text], name, wanted)
+
+
 def test_the_library_call_says_the_same_of_each_moment_as_the_whole_profile() -> None:
     path = str(FOLDER / "sample_binaries" / "heap_by_function" / "massif.out")
     whole = read_profile(Path(path).read_bytes(), path)
