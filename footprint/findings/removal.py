@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import PF_X, PT_GNU_STACK
+from footprint.elf.abi import EM_AARCH64, EM_PPC64, PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
 from footprint.loader.dependencies import LibraryRemoval, Rebinding, start_order
@@ -30,6 +30,8 @@ _GCONV_FOLDER: Final = "/gconv/"
 # A program that is linked for plugins exports at least so many symbols that these bind to.
 _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
+# glibc makes the stack executable for a file without PT_GNU_STACK, but not on these (sysdeps/*/stackinfo.h).
+_NO_CODE_ON_STACK: Final = {EM_AARCH64, EM_PPC64}
 # Compilers leave their name there: null-terminated texts.
 _COMMENT: Final = ".comment"
 _RUSTC: Final = b"rustc version "
@@ -317,10 +319,13 @@ def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt
 
 def _has_executable_stack(graph: DependencyGraph, number: int) -> bool:
     try:
-        segment = graph.objects[number].library.image.segment(PT_GNU_STACK)
+        image = graph.objects[number].library.image
+        segment = image.segment(PT_GNU_STACK)
     except FootprintError:
         return False
-    return segment is not None and bool(segment.flags & PF_X)
+    if segment is None:
+        return image.machine not in _NO_CODE_ON_STACK
+    return bool(segment.flags & PF_X)
 
 
 def _readers_of_mappings(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:

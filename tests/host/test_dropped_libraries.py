@@ -182,6 +182,14 @@ void free(void *p) {} void *calloc(size_t a, size_t b) { return malloc(a * b); }
 void *realloc(void *p, size_t n) { char *q = malloc(n); for (size_t i = 0; p && i < n; i++) q[i] = ((char *)p)[i];
 return q; }
 """
+# No PT_GNU_STACK: where a linker script lists the segments, the linker adds none.
+NO_STACK = {
+    "x.ld": """
+PHDRS { all PT_LOAD FLAGS(7); dynamic PT_DYNAMIC; }
+SECTIONS { . = SIZEOF_HEADERS; .text : { *(.text*) } :all .dynamic : { *(.dynamic) } :all :dynamic
+.data : { *(.data*) *(.bss*) } :all }
+"""
+}
 NO_PATHS = "-Wl,-rpath,$ORIGIN/nowhere"
 ONE_WAY, OTHER_WAY = "int foo(void) { return 1; }", "int foo(void) { return 2; }"
 VERSIONS = {"versions.map": "V1 { global: *; };"}
@@ -337,6 +345,15 @@ CASES = {
         "the stack is executable because of libx.so",
         Outcome(5, ""),
         Outcome(-11, ""),
+    ),
+    "a stack that no segment describes": Case(
+        {"libx.so": "int x;", "program": NESTED},
+        {"libx.so": "-nostdlib -Wl,-T,@/x.ld", "program": "-lx -Wl,-z,noexecstack"},
+        MEDIUM,
+        "the stack is executable because of libx.so",
+        Outcome(5, ""),
+        Outcome(-11, ""),
+        scripts=NO_STACK,
     ),
     # Who looks for it.
     "dl_iterate_phdr": Case(
