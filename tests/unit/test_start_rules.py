@@ -145,6 +145,20 @@ def test_opens_that_others_go_on_to_make_in_a_folder_are_not_counted(sysroot: Sy
     assert finding.message == "/opt/ in the RUNPATH of program has no library: 1 failed open at each start"
 
 
+@pytest.mark.parametrize("kind", ["rpath", "runpath"])
+def test_a_folder_with_a_library_that_another_object_brought_in_first_is_not_empty(sysroot: Sysroot, kind: str) -> None:
+    """In a program that loads libb.so alone, the library is found in that folder."""
+    sysroot.program("liba.so", "libb.so")
+    sysroot.library("/lib/liba.so", "libx.so", runpath="/opt")
+    if kind == "rpath":
+        sysroot.library("/lib/libb.so", "libx.so", "libz.so", rpath="/opt")
+    else:
+        sysroot.library("/lib/libb.so", "libx.so", "libz.so", runpath="/opt")
+    sysroot.library("/opt/libx.so")
+    sysroot.library("/lib/libz.so")
+    assert empty_search_path(graph(sysroot)) == ()
+
+
 @pytest.mark.parametrize(("name", "confidence"), [("rpath", Confidence.MEDIUM), ("runpath", Confidence.HIGH)])
 def test_an_rpath_is_searched_for_what_libraries_open_too(sysroot: Sysroot, name: str, confidence: Confidence) -> None:
     if name == "rpath":

@@ -4,6 +4,7 @@ It tries each library that the object needs there, and in the subfolders for the
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
@@ -37,6 +38,7 @@ def empty_search_path(graph: DependencyGraph) -> tuple[Finding, ...]:
             if hit is not None:
                 useful.add((hit, rule, owner))
                 break
+    useful.update(_folders_of_needs(graph, lists, parts))
     # Those who name the same folder share its opens: the loader tries once what does not exist.
     counts: dict[str, dict[tuple[FoundBy, int], int]] = {}
     for (folder, rule, owner), count in searched.most_common():
@@ -60,6 +62,20 @@ RULE: Final = Rule(
     rank=4,
     is_of_start=True,
 )
+
+
+def _folders_of_needs(
+    graph: DependencyGraph, lists: Iterable[tuple[FoundBy, int]], parts: Sequence[str]
+) -> Iterator[tuple[str, FoundBy, int]]:
+    """Return the folders with the libraries that search paths are for.
+
+    What another object brought in first is not searched for, but is found there where its user is loaded alone.
+    """
+    for rule, owner in lists:
+        users = graph.objects if rule is FoundBy.RPATH else (graph.objects[owner],)
+        places = {needed.place for user in users for needed in user.dependencies if needed.place is not None}
+        folders = {f"{graph.objects[place].path.rpartition('/')[0]}/" for place in places}
+        yield from ((folder.removesuffix(part), rule, owner) for folder in folders for part in parts)
 
 
 def _failed_count(graph: DependencyGraph, folder: str, search_count: int, *, is_shared: bool) -> int:
