@@ -292,7 +292,7 @@ def test_a_section_name_without_end_is_refused_where_it_begins() -> None:
     ("file", "cause"),
     [
         (b"", "the file is empty"),
-        (b"\x7fELF", "not an ELF file: it does not start with 7f 45 4c 46"),
+        (b"\x7fEL", "not an ELF file: it does not start with 7f 45 4c 46"),
         (b"#!/bin/sh\nexit 0\n", "not an ELF file: it does not start with 7f 45 4c 46"),
         (bytes(64), "not an ELF file: it does not start with 7f 45 4c 46"),
     ],
@@ -300,6 +300,12 @@ def test_a_section_name_without_end_is_refused_where_it_begins() -> None:
 def test_a_file_that_is_no_elf_file_is_refused_as_a_whole(file: bytes, cause: str) -> None:
     error = refused(file)
     assert (error.cause, error.offset) == (cause, None)
+
+
+def test_a_file_that_ends_in_the_identification_is_cut() -> None:
+    for size in (4, 15):
+        error = refused((b"\x7fELF\x02\x01\x01" + bytes(8))[:size])
+        assert (error.cause, error.offset) == ("the file is cut: its header needs at least 52 bytes", size)
 
 
 @pytest.mark.parametrize(
