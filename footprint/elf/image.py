@@ -195,6 +195,13 @@ def starts_like_archive(data: Buffer) -> bool:
     return bytes(data[:8]) in {ARCHIVE_MAGIC, THIN_ARCHIVE_MAGIC}
 
 
+def _headless(data: Buffer, file: str) -> InputError:
+    """Return the error on a file that does not have the first bytes of an ELF file."""
+    if starts_like_elf(data):
+        return InputError(file, "the file is cut: its header needs at least 52 bytes", len(data))
+    return InputError(file, "not an ELF file: it does not start with 7f 45 4c 46" if data else "the file is empty")
+
+
 def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
     """Read the headers of one ELF file.
 
@@ -207,10 +214,8 @@ def read_image(data: Buffer, file: str, *, with_sections: bool = True) -> Image:
         InputError: Where the file is not an ELF file, is cut, or its headers contradict its size.
         UnsupportedError: For a class, byte order or version that the ABI does not define.
     """
-    if not starts_like_elf(data):
-        raise InputError(file, "not an ELF file: it does not start with 7f 45 4c 46" if data else "the file is empty")
-    if len(data) < 16:
-        raise InputError(file, "the file is cut: its header needs at least 52 bytes", len(data))
+    if len(data) < 16 or not starts_like_elf(data):
+        raise _headless(data, file)
     layout = _LAYOUTS.get((data[4], data[5]))
     if layout is None:
         raise UnsupportedError(file, f"ELF class {data[4]} with byte order {data[5]} is not defined", 4)

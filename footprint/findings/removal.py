@@ -32,6 +32,8 @@ _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
 # glibc makes the stack executable for a file without PT_GNU_STACK, but not on these (sysdeps/*/stackinfo.h).
 _NO_CODE_ON_STACK: Final = {EM_AARCH64, EM_PPC64}
+# Compiled twice from one source (math/, sysdeps/ieee754): `tests/host/test_bindings.py` compares what they return.
+_WITH_THE_SAME_FUNCTIONS: Final = {"libc.so.6", "libm.so.6"}
 # Compilers leave their name there: null-terminated texts.
 _COMMENT: Final = ".comment"
 _RUSTC: Final = b"rustc version "
@@ -163,6 +165,8 @@ def _other_bindings(graph: DependencyGraph, without: LibraryRemoval, leaving: fr
     lost: dict[tuple[int, int], list[Rebinding]] = {}
     moved: dict[tuple[int, int | None, int | None], list[Rebinding]] = {}
     for rebinding in without.rebindings:
+        if _is_twice_in_glibc(graph, without, rebinding):
+            continue
         if rebinding.before in leaving:
             lost.setdefault((rebinding.user, rebinding.before), []).append(rebinding)
         else:
@@ -188,6 +192,14 @@ def _other_bindings(graph: DependencyGraph, without: LibraryRemoval, leaving: fr
             yield Doubt(Confidence.MEDIUM, f"{text}; both have it from a header")
         else:
             yield Doubt(Confidence.BLOCKED, text)
+
+
+def _is_twice_in_glibc(graph: DependencyGraph, without: LibraryRemoval, rebinding: Rebinding) -> bool:
+    """Return whether one function of glibc stands in for another: both of its libraries have `frexp`, and nine more."""
+    version, before, after = rebinding.reference.version, rebinding.before, rebinding.after
+    if version is None or not version.name.startswith("GLIBC_") or before is None or after is None:
+        return False
+    return {graph.name(before), _name(without.link_map.objects[after].path)} == _WITH_THE_SAME_FUNCTIONS
 
 
 def _lost(graph: DependencyGraph, user: int, provider: int, rebindings: Sequence[Rebinding]) -> str:

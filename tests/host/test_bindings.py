@@ -289,3 +289,54 @@ def test_a_need_of_the_loader_is_listed_where_nothing_of_it_is_used(tmp_path: Pa
     graph = compare(path)
     assert graph.objects[0].dependencies[0].name == "ld-linux-x86-64.so.2"
     assert unused_of_program(graph) == listed_unused(path)[0] == [GLIBC]
+
+
+SAME_FUNCTIONS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+static unsigned long state = 88172645463325252ul;
+static unsigned long random_bits(void) { state ^= state << 13; state ^= state >> 7; return state ^= state << 17; }
+static void *in_libc, *in_libm;
+static int differ;
+#define BYTES(type) (sizeof(type) == 16 ? 10 : sizeof(type))
+#define FILL(x) do { unsigned long bits[2] = {random_bits(), random_bits()}; \
+    if (sizeof x == 16) bits[0] |= 1ul << 63; memcpy(&x, bits, sizeof x); } while (0)
+#define BOTH(name) fc = (void *)dlvsym(in_libc, name, VERSION), fm = (void *)dlvsym(in_libm, name, VERSION); \
+    if (!fc || !fm || (void *)fc == (void *)fm) { printf("%s is not in both\\n", name); differ = 1; } \
+    else for (int n = 0; n < 100000; n++)
+#define COMPARE(type, name, equal) do { if (memcmp(&c, &m, BYTES(type)) || !(equal)) { \
+    printf("%s differs\\n", name); differ = 1; break; } } while (0)
+#define OF_TYPE(type, s) { \\
+    { int (*fc)(type), (*fm)(type); type x, c = 0, m = 0; \\
+      BOTH("finite" s) { FILL(x); COMPARE(type, "finite" s, fc(x) == fm(x)); } \\
+      BOTH("__signbit" s) { FILL(x); COMPARE(type, "__signbit" s, fc(x) == fm(x)); } } \\
+    { type (*fc)(type, type), (*fm)(type, type), x, y, c, m; \\
+      BOTH("copysign" s) { FILL(x); FILL(y); c = fc(x, y); m = fm(x, y); COMPARE(type, "copysign" s, 1); } } \\
+    { type (*fc)(type, int *), (*fm)(type, int *), x, c, m; int a, b; \\
+      BOTH("frexp" s) { a = b = 0; FILL(x); c = fc(x, &a); m = fm(x, &b); COMPARE(type, "frexp" s, a == b); } } \\
+    { type (*fc)(type, int), (*fm)(type, int), x, c, m; int e; \\
+      BOTH("ldexp" s) { e = random_bits() % 40000 - 20000; FILL(x); c = fc(x, e); m = fm(x, e); \\
+        COMPARE(type, "ldexp" s, 1); } \\
+      BOTH("scalbn" s) { e = random_bits() % 4000 - 2000; FILL(x); c = fc(x, e); m = fm(x, e); \\
+        COMPARE(type, "scalbn" s, 1); } } \\
+    { type (*fc)(type, type *), (*fm)(type, type *), x, c, m, i, j; \\
+      BOTH("modf" s) { FILL(x); c = fc(x, &i); m = fm(x, &j); \\
+        COMPARE(type, "modf" s, !memcmp(&i, &j, BYTES(type))); } } }
+int main(void) {
+    in_libc = dlopen("libc.so.6", RTLD_NOW); in_libm = dlopen("libm.so.6", RTLD_NOW);
+    OF_TYPE(double, "") OF_TYPE(float, "f") OF_TYPE(long double, "l")
+    return differ;
+}
+"""
+
+
+@needs_gcc
+def test_what_libc_and_libm_both_define_returns_the_same(tmp_path: Path) -> None:
+    """So it is no difference for a program which of them comes first."""
+    (tmp_path / "same.c").write_text(SAME_FUNCTIONS)
+    line = ["gcc", "-O1", "-w", '-DVERSION="GLIBC_2.2.5"', "-o", "same", "same.c"]
+    subprocess.run(line, check=True, cwd=tmp_path)
+    done = subprocess.run([tmp_path / "same"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")

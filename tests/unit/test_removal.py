@@ -75,10 +75,11 @@ def made(
     notes: Section | None = None,
     needs: Mapping[str, Sequence[Version]] | None = None,
     defines: Sequence[Version] = (),
+    version: int = 1,
 ) -> bytes:
     """Return a program, or a library where it has a name."""
-    symbols = [Sym(name, At(".data"), 8, STT_FUNC, binding) for name in offers]
-    symbols += [Sym(name, type=STT_FUNC) for name in asks]
+    symbols = [Sym(name, At(".data"), 8, STT_FUNC, binding, version=version if defines else 1) for name in offers]
+    symbols += [Sym(name, type=STT_FUNC, version=version if needs else 1) for name in asks]
     slots = [Rel(At(".data", 8 * place), relocation, name, 0) for place, name in enumerate(asks)]
     sections = [
         Section(".data", flags=RW, data=bytes(max(16, 8 * len(asks)))),
@@ -117,6 +118,23 @@ def runpath(path: str) -> Dyn:
 
 def foo(soname: str, *needed: str, binding: int = STB_GLOBAL, name: str = "foo") -> bytes:
     return made(soname, *needed, offers=[name], binding=binding)
+
+
+def frexp_twice(soname: str) -> dict[str, bytes]:
+    """Return a process in which libc.so.6 and a library define a function; without libx.so, libc.so.6 is first."""
+    version = Version("GLIBC_2.2.5", 2)
+    files = {
+        "/bin/program": made(None, "libx.so", "libuser.so", asks=["user"]),
+        "/lib/libx.so": made("libx.so", soname),
+    }
+    needs = {soname: [version]}
+    files["/lib/libuser.so"] = made(
+        "libuser.so", "libc.so.6", soname, offers=["user"], asks=["frexp"], needs=needs, version=2
+    )
+    for name in (soname, "libc.so.6"):
+        defines = Version(name, 1, VER_FLG_BASE), version
+        files[f"/lib/{name}"] = made(name, offers=["frexp"], defines=defines, version=2)
+    return files
 
 
 # Each: the files, the confidence, and a reason.
@@ -201,6 +219,16 @@ CASES: dict[str, tuple[dict[str, bytes], Confidence, str]] = {
         },
         BLOCKED,
         "libuser.so would get foo from libone.so instead of libtwo.so",
+    ),
+    "the same function of glibc comes first": (
+        frexp_twice("libm.so.6"),
+        HIGH,
+        "no object of the process binds to what would leave",
+    ),
+    "a function that replaces one of glibc comes later": (
+        frexp_twice("libfast.so"),
+        BLOCKED,
+        "libuser.so would get frexp from libc.so.6 instead of libfast.so",
     ),
     "the order changes and nobody can tell": (
         {
