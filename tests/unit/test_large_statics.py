@@ -223,3 +223,13 @@ def test_only_a_sure_user_is_named() -> None:
     messages = {name: one.message for name, one in result(text, *symbols).items()}
     assert messages["buffer"].endswith(", for first, second")
     assert messages["behind"] == "behind takes 4 KiB of .bss of program"
+
+
+def test_a_destructor_of_the_compiler_is_named_only_where_nobody_else_is() -> None:
+    """It walks an array from its end, and there the next variable begins."""
+    calls = {48: call(48, 0), 64: call(64, 16)}
+    pieces = {0: lea(0, BSS), 16: lea(16, BSS), **calls}
+    own, made, main = function("own", 0), function("__tcf_0", 16), function("main", 48, 32)
+    assert result(code(pieces), own, made, main, buffer())["buffer"].message.endswith(", for own")
+    del pieces[0]
+    assert result(code(pieces), own, made, main, buffer())["buffer"].message.endswith(", for __tcf_0")

@@ -24,6 +24,8 @@ from footprint.text.units import first_of, format_bytes
 
 _OF_BUFFER: Final = "it costs the pages of it that are touched"
 _ASK_PROCESS: Final = f"{_OF_BUFFER}; `audit PID` tells how many those are"
+# gcc and clang make one for a static array. It walks the array from its end, which is where the next variable begins.
+_DESTRUCTORS: Final = ("__tcf_", "__cxx_global_array_dtor")
 _MOST_NAMED: Final = 3
 _MOST_SEARCHED: Final = 512
 
@@ -43,7 +45,8 @@ class _Users(NamedTuple):
     Attributes:
         is_needed: Whether a function that something calls may use it, or a table, the loader or another object.
         is_referenced: Whether any code or table may refer to it.
-        names: The functions that certainly refer to it; if it is needed, only those that something calls.
+        names: The functions that certainly refer to it; if it is needed, only those that something calls. Destructors
+            that the compiler made are left out where there are others.
     """
 
     is_needed: bool
@@ -160,7 +163,8 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
             for function, is_sure in functions.items()
             if function is not None and is_sure and (function in called or not is_needed)
         ]
-        users[place.start_vaddr] = _Users(is_needed, is_exported or bool(functions), tuple(sorted(names)))
+        named = [name for name in names if not name.startswith(_DESTRUCTORS)] or names
+        users[place.start_vaddr] = _Users(is_needed, is_exported or bool(functions), tuple(sorted(named)))
     return users
 
 
