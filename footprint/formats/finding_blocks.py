@@ -75,9 +75,10 @@ def first_remedy(findings: Sequence[Finding], programs: Collection[str]) -> list
         return [Paragraph("All that could be saved is in files of packages.")] if promising else []
     largest = max(own, key=lambda finding: (finding.saving_bytes, finding.about_bytes))
     alike = [finding for finding in own if (finding.rule, finding.remedy) == (largest.rule, largest.remedy)]
-    subjects = first_of(list(dict.fromkeys(shortened(f.subject, _LONGEST_SUBJECT) for f in alike)), _MOST_SUBJECTS)
+    names = list(dict.fromkeys(shortened(f.subject, _LONGEST_SUBJECT) for f in alike))
+    each = "each of " if len(names) > 1 else ""
     size = format_bytes(sum(finding.about_bytes for finding in alike))
-    return [Paragraph(f"What to do first ({subjects}: {size}): {largest.remedy}.")]
+    return [Paragraph(f"What to do first ({each}{first_of(names, _MOST_SUBJECTS)}: {size}): {largest.remedy}.")]
 
 
 def _alike(findings: Sequence[Finding], most: int) -> list[Block]:

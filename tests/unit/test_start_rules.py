@@ -14,7 +14,7 @@ from footprint.findings.graph_rules.own_lookups import own_lookups
 from footprint.findings.graph_rules.sysv_hash import sysv_hash
 from footprint.findings.graph_rules.unpacked_relocations import unpacked_relocations
 from footprint.formats.document import Paragraph
-from footprint.formats.finding_blocks import finding_blocks
+from footprint.formats.finding_blocks import finding_blocks, first_remedy
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
 from footprint.sources.programs import Programs
@@ -493,6 +493,14 @@ def test_a_finding_without_a_reason_has_no_empty_sentence_for_it() -> None:
     assert block.text == (
         "own-lookups (medium): liba.so is slow. It saves no memory, and about 1.50 ms of each start. Remedy: build it."
     )
+
+
+@pytest.mark.parametrize(("count", "begin"), [(1, "lib0.so: 4 KiB"), (2, "each of lib0.so, lib1.so: 8 KiB")])
+def test_a_remedy_of_several_things_says_that_it_is_for_each(count: int, begin: str) -> None:
+    findings = [replace(slow("own-lookups", f"/opt/lib{number}.so", 1), saving_bytes=4096) for number in range(count)]
+    (block,) = first_remedy(findings, ())
+    assert isinstance(block, Paragraph)
+    assert block.text == f"What to do first ({begin}): build it."
 
 
 # --- time -------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def _finding(graph: DependencyGraph, number: int, size_bytes: int) -> Finding:
         remedy = f"drop {name}; see its unused-library finding"
     else:
         reasons = (f"the variables may be needed: {name} is used",)
-        remedy = "allocate the large ones where a thread first needs them, and keep only the pointer thread-local"
+        remedy = "allocate large thread-local variables where a thread first needs them, and keep only pointers to them"
     return Finding(
         RULE.name,
         "at-thread-start" if is_eager else "when-touched",
