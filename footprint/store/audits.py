@@ -323,7 +323,7 @@ def add_program(
     """
     key = taken.key(path)
     predictions = [predicted for predicted in graph.predictions if predicted]
-    unused = [finding for finding in findings if finding.rule in {"unused-library", "stub-library"}]
+    unused_bytes, doubtful_bytes = graph.spared_bytes(findings)
     tables["programs"].append(
         FleetProgram(
             host=taken.host,
@@ -336,8 +336,8 @@ def add_program(
             startup_min_bytes=sum(predicted.startup_min_bytes for predicted in predictions),
             startup_max_bytes=sum(predicted.startup_max_bytes for predicted in predictions),
             start_bytes=start_bytes,
-            unused_bytes=sum(finding.saving_bytes for finding in unused if finding.confidence.is_counted),
-            doubtful_bytes=sum(finding.saving_bytes for finding in unused if finding.confidence == "low"),
+            unused_bytes=unused_bytes,
+            doubtful_bytes=doubtful_bytes,
             is_complete=not graph.link_map.missing,
         )
     )

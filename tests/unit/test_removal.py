@@ -579,6 +579,29 @@ def test_a_remedy_that_would_drop_more_than_may_go_says_so(tmp_path: Path) -> No
     assert found.remedy.endswith("; --as-needed would also drop libtwo.so, which is blocked")
 
 
+def test_an_empty_library_of_glibc_that_leaves_with_an_unused_one_is_spared_once(tmp_path: Path) -> None:
+    stub = made("libdl.so.2", offers=["__libdl_version_placeholder"], defines=[Version("libdl.so.2", 1, VER_FLG_BASE)])
+    files = {
+        "/bin/program": made(None, "libc.so.6", "libx.so", "liby.so", asks=["y"]),
+        "/lib/libx.so": made("libx.so", "libdl.so.2", "libpthread.so.0", offers=["x"]),
+        "/lib/liby.so": made("liby.so", "libpthread.so.0", offers=["y"]),
+        "/lib/libdl.so.2": stub,
+        "/lib/libpthread.so.0": made("libpthread.so.0", offers=["__libpthread_version_placeholder"]),
+        "/lib/libc.so.6": made("libc.so.6"),
+    }
+    graph = graph_of(tmp_path, files)
+    findings = [*unused_libraries(graph), *stub_libraries(graph)]
+    names = [(finding.subject, len(finding.leaves)) for finding in findings if finding.saving_bytes]
+    assert names == [("libx.so", 2), ("libdl.so.2 and libpthread.so.0", 2)]
+    leaving = [n for n in range(len(graph.objects)) if graph.name(n) in {"libx.so", "libdl.so.2", "libpthread.so.0"}]
+    assert graph.spared_bytes(findings) == (graph.saving_bytes(frozenset(leaving)), 0)
+    doubtful = [
+        replace(finding, confidence=LOW) if finding.rule == "unused-library" else finding for finding in findings
+    ]
+    libx = [number for number in leaving if graph.name(number) == "libx.so"]
+    assert graph.spared_bytes(doubtful)[1] == graph.saving_bytes(frozenset(libx)) > 0
+
+
 def test_of_very_many_needs_the_first_are_tried_each_and_the_rest_together(tmp_path: Path) -> None:
     count = 300
     names = [f"lib{number:03}.so" for number in range(count)]

@@ -27,7 +27,6 @@ from footprint.formats.metrics import MetricFamily
 from footprint.json.answer import Envelope, Json, Tool
 from footprint.json.codec import encode
 from footprint.members import Positive, dataclass
-from footprint.model.finding import Confidence
 from footprint.sources.programs import Programs, missing_notes
 from footprint.system.files import StrPath
 from footprint.system.limits import limited
@@ -123,15 +122,16 @@ def _surveyed(path: str, graph: DependencyGraph) -> SurveyedProgram:
     predictions = [prediction for prediction in graph.predictions if prediction]
     unused = [f for f in (*unused_libraries(graph), *stub_libraries(graph)) if f.saving_bytes]
     dropped = [f for f in unused if f.confidence.is_counted]
+    unused_bytes, doubtful_bytes = graph.spared_bytes(unused)
     return SurveyedProgram(
         path,
         len(graph.objects),
         sum(prediction.startup_min_bytes for prediction in predictions),
         sum(prediction.startup_max_bytes for prediction in predictions),
         sum(start_memory(graph)),
-        sum(f.saving_bytes for f in dropped),
+        unused_bytes,
         tuple([f.subject for f in dropped]),
-        sum(f.saving_bytes for f in unused if f.confidence is Confidence.LOW),
+        doubtful_bytes,
         not graph.link_map.missing,
     )
 

@@ -15,7 +15,6 @@ from footprint.loader.link_map import MissingLibrary
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
 from footprint.model.costs import processor_hours
-from footprint.model.finding import Confidence
 from footprint.text.units import counted, format_bytes, format_hours
 from footprint.verbs.libraries.call import Libraries, LibraryRow, ObjectOfGraph, mark_of, objects_of
 from footprint.verbs.options import LibrarySort
@@ -177,21 +176,12 @@ def _heading(libraries: Libraries) -> Heading:
     is_static = graph.objects[0].library.linkage.interpreter is None and graph.objects[0].library.is_program
     libc = "statically linked" if is_static else graph.link_map.libc.value
     cost = format_bytes(graph.cost_bytes(range(count)))
-    sure_bytes, doubtful_bytes = _spared(libraries)
+    sure_bytes, doubtful_bytes = libraries.graph.spared_bytes(libraries.findings)
     spared = f", {format_bytes(sure_bytes)} unused" if sure_bytes else ""
     if doubtful_bytes and not sure_bytes:
         spared = f", {format_bytes(doubtful_bytes)} perhaps unused"
     threads = f" and {format_bytes(size_bytes)} for threads" if (size_bytes := graph.thread_local_bytes) else ""
     return Heading(f"{name}: {counted(count, 'object')}, {libc}; {cost} a process{threads}{spared}")
-
-
-def _spared(libraries: Libraries) -> tuple[int, int]:
-    """Add up what a process saves without the libraries that nobody uses: surely enough, and with low confidence."""
-    free = [finding for finding in libraries.findings if finding.rule in {"unused-library", "stub-library"}]
-    return (
-        sum(f.saving_bytes for f in free if f.confidence.is_counted),
-        sum(f.saving_bytes for f in free if f.confidence is Confidence.LOW),
-    )
 
 
 def _table(libraries: Libraries, show: Callable[[int], str], sort: LibrarySort, top: int) -> Table:
@@ -315,7 +305,7 @@ def _verdict(libraries: Libraries) -> str:
         are = "is" if len(missing) == 1 else "are"
         return f"{whole}; {counted(len(missing), 'needed library')} {are} missing, so that is not all."
     who = f"{libraries.count:,} processes" if libraries.count > 1 else "it"
-    sure_bytes, doubtful_bytes = (size_bytes * libraries.count for size_bytes in _spared(libraries))
+    sure_bytes, doubtful_bytes = (size_bytes * libraries.count for size_bytes in graph.spared_bytes(libraries.findings))
     if sure_bytes:
         low = f", and {format_bytes(doubtful_bytes)} more with low confidence" if doubtful_bytes else ""
         return f"{whole}; without unused libraries {who} would save {format_bytes(sure_bytes)}{low}."
