@@ -20,6 +20,7 @@ from footprint.loader.map_entry import FoundBy
 from footprint.loader.target import Libc
 from footprint.members import NamedTuple, lazy_pattern, replace
 from footprint.model.finding import CONFIDENCES, Confidence, Finding
+from footprint.text.units import counted
 
 # Every process has the C library and the loader.
 _ALWAYS: Final = re.compile(r"(libc\.so|libc\.musl|ld-linux|ld-musl|ld64\.so|ld\.so|linux-vdso|linux-gate)")
@@ -317,12 +318,14 @@ def _is_opened_by_libc(graph: DependencyGraph, number: int) -> bool:
 
 def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt]:
     """Find what the objects that leave do at start and at exit."""
-    for number in sorted(leaving):
-        counts = (graph.constructor_count(number), "constructor"), (graph.destructor_count(number), "destructor")
-        for count, kind in counts:
-            if count:
-                what = f"1 {kind}" if count == 1 else f"{count} {kind}s"
-                yield Doubt(Confidence.MEDIUM, f"{graph.name(number)} has {what} of its own, which would not run")
+    for kind, count_of in (("constructor", graph.constructor_count), ("destructor", graph.destructor_count)):
+        counts = {number: count for number in sorted(leaving) if (count := count_of(number))}
+        names = names_of(graph, counts)
+        if len(counts) == 1:
+            total = counted(sum(counts.values()), kind)
+            yield Doubt(Confidence.MEDIUM, f"{names} has {total} of its own, which would not run")
+        elif counts:
+            yield Doubt(Confidence.MEDIUM, f"{names} have {kind}s of their own, which would not run")
     makers = [number for number in sorted(leaving) if _has_executable_stack(graph, number)]
     kept = (number for number in range(len(graph.objects)) if number not in leaving)
     if makers and not any(_has_executable_stack(graph, number) for number in kept):
@@ -396,7 +399,10 @@ def program_advice(graph: DependencyGraph, libraries: Iterable[int]) -> str:
 def _dropped(graph: DependencyGraph, libraries: Sequence[int], tool: str) -> str:
     name = graph.name(0)
     options_found = [link_option(graph, number) for number in libraries]
-    options, them = " ".join(options_found), "it" if len(options_found) == 1 else "them"
+    # Where all are options, they stand as in the link line.
+    is_line = all(option.startswith("-l") for option in options_found)
+    options = " ".join(options_found) if is_line else listed(options_found)
+    them = "it" if len(options_found) == 1 else "them"
     match tool:
         case "rustc":
             return (

@@ -11,6 +11,7 @@ from footprint.errors import Note
 from footprint.findings.graph_rules.stub_library import stub_libraries
 from footprint.findings.graph_rules.thread_locals import thread_locals
 from footprint.findings.graph_rules.unused_library import unused_libraries
+from footprint.findings.removal import program_advice
 from footprint.loader.map_entry import FoundBy
 from footprint.loader.start_failures import start_failures
 from footprint.loader.target import Environment
@@ -600,6 +601,32 @@ def test_an_empty_library_of_glibc_that_leaves_with_an_unused_one_is_spared_once
     ]
     libx = [number for number in leaving if graph.name(number) == "libx.so"]
     assert graph.spared_bytes(doubtful)[1] == graph.saving_bytes(frozenset(libx)) > 0
+
+
+def test_libraries_that_act_at_start_or_exit_are_named_in_one_reason_for_each(tmp_path: Path) -> None:
+    files = {
+        "/bin/program": made(None, "libx.so"),
+        "/lib/libx.so": made("libx.so", "liby.so", offers=["x"], more=[STARTS, ENDS]),
+        "/lib/liby.so": made("liby.so", offers=["y"], more=[STARTS]),
+    }
+    assert of(graph_of(tmp_path, files)).reasons == (
+        "libx.so and liby.so have constructors of their own, which would not run",
+        "libx.so has 1 destructor of its own, which would not run",
+    )
+
+
+@pytest.mark.parametrize(
+    ("links", "named"),
+    [({1: "x", 2: "y"}, "-lx -ly"), ({1: "x"}, "-lx and liby.so"), ({}, "libx.so and liby.so")],
+)
+def test_libraries_without_a_development_link_stand_in_a_sentence(
+    tmp_path: Path, links: Mapping[int, str], named: str
+) -> None:
+    files = {"/bin/program": made(None, "libx.so", "liby.so"), "/lib/libx.so": PLAIN, "/lib/liby.so": made("liby.so")}
+    graph = graph_of(tmp_path, files)
+    linked = replace(graph, link_name=lambda found: links.get(graph.objects.index(found)))
+    remedy = f"drop {named} from the link of program, or write -Wl,--as-needed before them there"
+    assert program_advice(linked, [1, 2]) == remedy
 
 
 def test_of_very_many_needs_the_first_are_tried_each_and_the_rest_together(tmp_path: Path) -> None:
