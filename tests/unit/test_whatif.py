@@ -1,6 +1,7 @@
 """What a user sees of two variants is compared: what one of them does not always show says nothing of the other."""
 
 import hashlib
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from footprint.model.audit import Audit
 from footprint.process.launch.moment import When
 from footprint.verbs.run.result import Start
-from footprint.verbs.whatif.result import Agreement, Compared, Output, Trial, compare
+from footprint.verbs.whatif.result import Agreement, Compared, Output, Trial, WhatIf, compare
+from footprint.verbs.whatif.text import dropped_names
 
 SAME, OTHER, THIRD = b"one\ntwo\n", b"one\nTWO\n", b"three\n"
 
@@ -70,3 +72,10 @@ def test_endings_are_compared_in_words() -> None:
     ended = compare(trial(), [trial()], [trial(code=None, signal="SIGSEGV")])[2]
     assert ended == ("ending", Agreement.DIFFERENT, True, None, None, "exit code 0", "SIGSEGV")
     assert compare(trial(code=None), [trial(code=None)], [trial(code=None)])[2].before == "ended by footprint"
+
+
+@pytest.mark.parametrize(
+    ("dropped", "text"), [("liba.so", "liba.so"), ("liba.so libb.so libc.so", "liba.so, libb.so and libc.so")]
+)
+def test_libraries_are_listed_as_in_a_sentence(dropped: str, text: str) -> None:
+    assert dropped_names(cast("WhatIf", SimpleNamespace(dropped=tuple(dropped.split())))) == text

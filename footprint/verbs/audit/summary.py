@@ -131,13 +131,13 @@ def advice_blocks(audit: Audit, detail: str = "-v") -> list[Block]:
         size, files = format_bytes(advice.packaged_bytes), counted(advice.packaged_count, "file")
         blocks.append(
             Paragraph(
-                f"Nothing of its own saves memory. Rebuilding {files} of packages saves {size}: {detail} shows how."
+                f"Nothing was found in its own files. Rebuilding {files} of packages saves {size}: {detail} shows how."
             )
         )
     else:
         blocks.append(Paragraph("Nothing was found that saves memory."))
     if _SLOW_RULE not in searched and audit.is_live and audit.saved_in is None:
-        blocks.append(Paragraph(f"Search for unused libraries, copies: footprint audit --findings {audit.target}"))
+        blocks.append(Paragraph(f"Not searched: unused libraries, copies (footprint audit --findings {audit.target})"))
     return blocks
 
 

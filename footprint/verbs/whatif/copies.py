@@ -25,7 +25,7 @@ from footprint.elf.dynamic import read_dynamic, read_linkage
 from footprint.elf.image import Image, read_image
 from footprint.errors import AccessError, InputError, Note, UsageError
 from footprint.findings.graph_rules.unused_library import UnusedNeed, unused_needs
-from footprint.findings.removal import Doubt, doubts
+from footprint.findings.removal import Doubt, doubts, names_of
 from footprint.loader.configuration import Tokens, expanded, parent
 from footprint.loader.dependencies import LibraryRemoval
 from footprint.loader.link_map import Linked, link
@@ -149,7 +149,7 @@ def plan_dropping(graph: DependencyGraph, names: Sequence[str], *, is_forced: bo
     if blocks:
         # --force does not help where the loader would refuse the program.
         hint = "" if any(block.is_fatal for block in blocks) else "; --force tries it anyway"
-        raise UsageError(f"{_names(graph, heads)} cannot be dropped: {_listed(blocks)}{hint}")
+        raise UsageError(f"{names_of(graph, heads)} cannot be dropped: {_listed(blocks)}{hint}")
     # The needs of an object that leaves do not matter.
     kept = frozenset([need for need in dropped if need.user not in leaving])
     return Dropping(heads, kept, leaving, without, tuple([d.reason for d in doubts_found]))
@@ -160,10 +160,10 @@ def _use(graph: DependencyGraph, staying: frozenset[int], unused: frozenset[Unus
     needs = _needs(graph, staying)
     doubts_found = doubts(graph, graph.without(needs), _leaving(graph, needs))
     blocks = [d for d in doubts_found if d.confidence is Confidence.BLOCKED and not d.is_fatal]
-    text = f"{_names(graph, staying)} cannot be dropped: {_listed(blocks)}"
+    text = f"{names_of(graph, staying)} cannot be dropped: {_listed(blocks)}"
     if users := {need.user for need in unused if need.provider in staying}:
         need = "needs it without using it" if len(users) == 1 else "need it without using it"
-        text += f"; {_names(graph, users)} {need}, but it stays loaded, and nothing is saved"
+        text += f"; {names_of(graph, users)} {need}, but it stays loaded, and nothing is saved"
     return text if any(d.is_fatal for d in doubts_found) else f"{text}; --force tries it anyway"
 
 
@@ -207,10 +207,6 @@ def _names_of(graph: DependencyGraph, number: int) -> set[str]:
 def _leaving(graph: DependencyGraph, dropped: Collection[UnusedNeed]) -> frozenset[int]:
     kept = graph.remaining(lambda user, provider: UnusedNeed(user, provider) in dropped)
     return frozenset(range(len(graph.objects))) - kept
-
-
-def _names(graph: DependencyGraph, numbers: frozenset[int] | set[int]) -> str:
-    return " and ".join([graph.name(number) for number in sorted(numbers)])
 
 
 def _listed(doubts: Sequence[Doubt]) -> str:

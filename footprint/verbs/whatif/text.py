@@ -27,7 +27,8 @@ def whatif_document(result: WhatIf, *, top: int = 20, has_whole_names: bool = Fa
     moment = MOMENTS[result.before.start.moment]
     return (
         Heading(
-            f"footprint whatif: {command if len(command) <= 60 else command[:57] + '...'} without {_dropped(result)}"
+            f"footprint whatif: {command if len(command) <= 60 else command[:57] + '...'}"
+            f" without {dropped_names(result)}"
         ),
         Paragraph(
             f"{counted(result.before.start_count, 'start')} with and as many without, in turn, each taken {moment}; "
@@ -43,8 +44,10 @@ def whatif_document(result: WhatIf, *, top: int = 20, has_whole_names: bool = Fa
     )
 
 
-def _dropped(result: WhatIf) -> str:
-    return " and ".join(result.dropped)
+def dropped_names(result: WhatIf) -> str:
+    """Join the names of all libraries that were dropped."""
+    *others, last = result.dropped
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _changes(result: WhatIf, top: int, names: Names) -> list[Block]:
@@ -96,7 +99,7 @@ def _doubts(result: WhatIf) -> list[Block]:
 
 
 def _verdict(result: WhatIf) -> str:
-    subject = f"Without {_dropped(result)} each process saves"
+    subject = f"Without {dropped_names(result)} each process saves"
     behaviour = behaviour_sentence(result.behaviour)
     predicted = f"predicted: {format_bytes(result.predicted_bytes)}"
     private, whole = result.private, result.per_process
