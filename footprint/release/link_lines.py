@@ -25,6 +25,8 @@ from footprint.system.files import open_input
 
 # Folders that hold nothing of the project itself.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "CMakeFiles", "__pycache__"})
+# The first of these is in each folder where CMake builds; it may be that of the sources.
+_OF_CMAKE: Final = ("cmake_install.cmake", "CTestTestfile.cmake", "Makefile")
 _MOST_FILES: Final = 100_000
 
 
@@ -35,11 +37,12 @@ def repository_root(folder: str | Path) -> Path:
 
 
 def project_files(folder: Path) -> Iterator[Path]:
-    """Return the files below a folder, without hidden folders and those of other projects."""
+    """Return the files below a folder, without hidden folders, those of other projects, and what CMake wrote."""
     count = 0
     for top, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOREIGN)
-        for name in sorted(files):
+        generated = _OF_CMAKE if _OF_CMAKE[0] in files else ()
+        for name in sorted(set(files).difference(generated)):
             count += 1
             if count > _MOST_FILES:
                 return

@@ -9,7 +9,7 @@ from footprint.errors import UnsupportedError
 from footprint.formats.issues import Level, growth_issues, root_sentence
 from footprint.model.finding import SourceLocation
 from footprint.release.compare import Comparison, compare
-from footprint.release.link_lines import link_lines, with_link_lines
+from footprint.release.link_lines import link_lines, program_line, with_link_lines
 from footprint.release.new_libraries import NewRoot
 from tests.ledgers import audit_of
 
@@ -165,3 +165,17 @@ def test_a_map_that_lists_no_libraries_is_refused(linker: str) -> None:
 @pytest.fixture
 def unchanged() -> Comparison:
     return compare(audit_of(), audit_of())
+
+
+@pytest.mark.parametrize(
+    ("generated", "place"),
+    [(("cmake_install.cmake", "Makefile"), "CMakeLists.txt"), (("Makefile",), "build/Makefile")],
+)
+def test_what_cmake_wrote_is_no_build_file(tmp_path: Path, generated: tuple[str, ...], place: str) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "CMakeLists.txt").write_text("add_subdirectory(src)\n")
+    for name in generated:
+        (tmp_path / "build" / name).write_text("app:\n\tcc -o app main.c -lcurl\n")
+    line = program_line("build/app", tmp_path)
+    assert line is not None
+    assert line.file == place
