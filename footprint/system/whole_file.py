@@ -181,7 +181,8 @@ def _place(path: str, mode: int | None = None) -> Iterator[tuple[int, str]]:
 
         folder = enter("/" if path.startswith("/") else ".")
         names = [name for name in path.split("/")[:-1] if name][::-1]
-        names.insert(0, path.rpartition("/")[2])
+        # What ends in a slash is a folder.
+        names.insert(0, path.rpartition("/")[2] or (path and "."))
         link_count = 0
         while names:
             name = names.pop()

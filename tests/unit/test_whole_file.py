@@ -252,6 +252,14 @@ def test_a_path_that_cannot_be_written_is_an_error(path: str, tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("path", ["/", ".", "old", "old/"])
+def test_a_folder_is_called_one(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old").mkdir()
+    with pytest.raises(AccessError, match="Is a directory"):
+        write_file(path, b"text")
+
+
 # --- strangers --------------------------------------------------------------------------------------------------------
 
 OPENERS: dict[str, Callable[[Path], object]] = {
