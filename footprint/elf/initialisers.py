@@ -9,7 +9,7 @@ Heap is that of glibc on 64-bit machines and libstdc++: strings of up to 15 byte
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -81,8 +81,19 @@ def read_initialisers(statics: Statics) -> tuple[SourceInitialiser, ...]:
         if function is not None and function.vaddr == vaddr and function.name not in _OF_START_UP:
             named.setdefault(vaddr, (function, None))
     reader = _Reader(statics)
-    read = [reader.read(function, unit) for function, unit in list(named.values())[:_MOST_INITIALISERS]]
+    read = _made_once([reader.read(function, unit) for function, unit in list(named.values())[:_MOST_INITIALISERS]])
     return tuple(sorted(read, key=lambda f: (-(f.heap_bytes or 0), -f.written_bytes, f.name, f.unit or "")))
+
+
+def _made_once(read: Sequence[SourceInitialiser]) -> Iterator[SourceInitialiser]:
+    """Count the heap of a variable for the first that makes it: a guard keeps the others from an inline variable."""
+    made: set[int] = set()
+    for initialiser in read:
+        again_bytes = sum(size for vaddr, size in initialiser.heap_of.items() if vaddr in made)
+        made.update(initialiser.heap_of)
+        yield (
+            initialiser._replace(heap_bytes=(initialiser.heap_bytes or 0) - again_bytes) if again_bytes else initialiser
+        )
 
 
 _OF_START_UP: Final = frozenset({"frame_dummy", "_init", "init_cacheinfo"})

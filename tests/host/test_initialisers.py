@@ -38,10 +38,10 @@ int main(int argc, char **argv) {
 """
 
 
-def built(folder: Path, options: str, *, header: bool) -> Path:
+def built(folder: Path, options: str, *, header: bool, text: str = HEADER) -> Path:
     words = options.split()
     if header:
-        (folder / "h.h").write_text(HEADER, encoding="ascii")
+        (folder / "h.h").write_text(text, encoding="ascii")
         # gcc and clang look for what they compiled of a header by these names.
         suffix = "pch" if words[0] == "clang++" else "gch"
         subprocess.run([*words, "-x", "c++-header", "h.h", "-o", f"h.h.{suffix}"], cwd=folder, check=True)
@@ -95,6 +95,16 @@ def test_the_heap_of_headers_is_what_the_program_takes_more_with_them(options: s
         names = {name.removesuffix("B5cxx11") for name in one.variables}
         assert {"_ZL8long_one", "_ZL9short_one", "_ZL7numbers"} <= names
         assert one.destructor_count == 3
+
+
+@pytest.mark.parametrize("options", ["g++ -std=c++17 -O2", "clang++ -std=c++17 -O2", "g++ -std=c++17 -O2 -no-pie"])
+def test_the_heap_of_inline_variables_is_taken_once(options: str, tmp_path: Path) -> None:
+    """Each source file has code that makes them, and a guard that only the first one finds open."""
+    without = heap_bytes(built(tmp_path, options, header=False))
+    program = built(tmp_path, options, header=True, text=HEADER.replace("static const", "inline const"))
+    taken = sum(initialiser.heap_bytes or 0 for initialiser in initialisers(program))
+    assert taken == 64 + 3 * 80 + 48
+    assert heap_bytes(program) - without == taken + 48
 
 
 @pytest.mark.parametrize("options", ["g++ -g -O2", "clang++ -g -O2"])
