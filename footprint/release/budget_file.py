@@ -211,10 +211,18 @@ def limit_growth(increase: str, baseline: str, *, is_reproducible: bool) -> Budg
     Raises:
         UsageError: If it is neither a share nor a size.
     """
-    limit = _File("--max-increase").limit({"max_increase": increase}, "it", is_count=False)
+    limit = _increase_limit(increase)
     return parse_budgets(
         {"baseline": baseline, "reproducible": is_reproducible}, f"--max-increase {increase}"
     )._replace(cost_limit=limit)
+
+
+def _increase_limit(text: str) -> Limit:
+    """Read the value of `--max-increase`; a message about it names no key of a file."""
+    try:
+        return _File("--max-increase").limit({"max_increase": text}, "", is_count=False)
+    except UsageError as error:
+        raise UsageError(str(error).replace(" .max_increase:", "", 1)) from None
 
 
 def parse_share(text: str) -> Fraction:
@@ -223,7 +231,7 @@ def parse_share(text: str) -> Fraction:
     Raises:
         UsageError: For anything else.
     """
-    share = _File("--max-increase").limit({"max_increase": text}, "it", is_count=False).most_increase_share
+    share = _increase_limit(text).most_increase_share
     if share is None:
         raise UsageError(f"--max-increase: {_quoted(text)} is no share: write it like 5 %")
     return share

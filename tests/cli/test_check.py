@@ -122,7 +122,8 @@ def test_the_baseline_of_a_gate_in_one_line_may_be_any_saved_audit(capsys: Captu
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--max-increase", "much"], "much"),
+        (["--max-increase", "much"], "footprint: --max-increase: 'much' is not a size: write it like "),
+        (["--max-increase", "-5 %"], "footprint: --max-increase: '-5 %' is not a share such as "),
         (
             ["--max-increase", "5 %", "--config", "footprint.toml"],
             "--max-increase is for a check without a budget file",
