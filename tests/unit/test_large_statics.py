@@ -109,6 +109,20 @@ def test_a_variable_of_a_function_that_nothing_calls_is_dead() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["counters", ".init_calls"])
+def test_a_variable_of_a_section_with_a_name_of_its_own_is_alive(name: str) -> None:
+    """The linker puts such variables one behind the other, and code walks from `__start_counters` to the end."""
+    sections = [
+        Section(".text", flags=RX, data=code({}), addr=TEXT),
+        Section(name, flags=RW, data=bytes(2 * PAGE), addr=DATA),
+    ]
+    symbols = [buffer("first", section=name), buffer("second", PAGE, section=name)]
+    result = large_statics(read(b"", symbols, sections=sections))
+    # In .bss it would be no longer between the others.
+    assert [(static.kind, static.confidence) for static in result] == [("buffer", Confidence.LOW)] * 2
+    assert result[1].message == f"second takes 4 KiB of {name} of program"
+
+
 def test_a_function_that_only_calls_itself_is_dead() -> None:
     text = code({0: lea(0, BSS), 7: call(7, 0)})
     assert result(text, function("answer", 0), buffer())["buffer"].kind == "dead-code"

@@ -12,6 +12,7 @@ from footprint.elf.image import Image
 from footprint.elf.initial import Initials
 from footprint.elf.names import shown_name
 from footprint.elf.references import Reference, ReferencedPlace, can_find_references, find_references, place_of_variable
+from footprint.elf.sameness import is_of_compiler
 from footprint.elf.statics import Statics
 from footprint.elf.symbols import Symbol
 from footprint.errors import FootprintError
@@ -104,7 +105,13 @@ def _finding(static: Symbol, statics: Statics, users: _Users | None, initials: I
         if users.is_referenced:
             reason = "no code or table outside of these functions refers to it"
         remedy = "remove it, or link with -ffunction-sections -fdata-sections -Wl,--gc-sections"
-    elif section.has_file_bytes and initial is not None and initial.raw is not None and initial.is_blank:
+    elif (
+        is_of_compiler(section)
+        and section.has_file_bytes
+        and initial is not None
+        and initial.raw is not None
+        and initial.is_blank
+    ):
         kind, confidence = "zero-filled", Confidence.HIGH
         reason = "all its bytes are zeros, and they are read from the file"
         remedy = "leave out its initialiser: in .bss it costs nothing until it is touched"
@@ -150,13 +157,16 @@ def _find_users(statics: Statics, large: Iterable[Symbol]) -> dict[int, _Users]:
     if not searched:
         return {}
     starts = sorted(static.vaddr for static in statics.statics if not static.is_tls)
-    places = [place_of_variable(static, starts) for static in sorted(searched, key=lambda s: s.vaddr)]
+    searched.sort(key=lambda s: s.vaddr)
+    places = [place_of_variable(static, starts) for static in searched]
     users_found = [_functions(statics, r) for r in find_references(statics.image, places, starts)]
     exported = read_dynamic_symbols(statics.image).vaddrs(statics.image)
     called = _called(statics.image, {user for users in users_found for user in users if user is not None}, exported)
     users: dict[int, _Users] = {}
-    for place, functions in zip(places, users_found, strict=True):
-        is_exported = place.start_vaddr in exported
+    sections = statics.image.sections
+    for static, place, functions in zip(searched, places, users_found, strict=True):
+        # All variables of a section that the source names may be reached from its start.
+        is_exported = place.start_vaddr in exported or not is_of_compiler(sections[static.section_index])
         is_needed = is_exported or any(function is None or function in called for function in functions)
         names = [
             function.name
