@@ -71,6 +71,15 @@ def test_a_table_that_code_only_reads_could_be_const() -> None:
     assert found.reasons == ("all code that refers to it only reads it",)
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("table", "declare and define it `const`"), ("__tables_MOD_big", "give it the attribute `parameter`")],
+)
+def test_the_remedy_is_in_the_words_of_the_language(name: str, remedy: str) -> None:
+    shared = "it then lies in .rodata, which all processes share"
+    assert only(mutable_constants(read(READ, name))).remedy == f"{remedy}: {shared}"
+
+
 def test_one_that_code_writes_is_left_alone() -> None:
     assert mutable_constants(read(WRITE)) == ()
     assert mutable_constants(read(WRITE, "kTable"), private_of=lambda _: 0) == ()

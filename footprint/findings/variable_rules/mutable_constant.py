@@ -33,6 +33,9 @@ _OF_NAME: Final = "its name is that of a constant"
 _OF_PROCESS: Final = "no page of it is private in this process: nothing has written it yet"
 _HANDED_ON: Final = "code passes its address on, and may write it there"
 _REMEDY: Final = "declare and define it `const`: it then lies in .rodata, which all processes share"
+# gfortran names the variables of modules so.
+_OF_FORTRAN: Final = lazy_pattern(r"__\w+_MOD_")
+_REMEDY_OF_FORTRAN: Final = "give it the attribute `parameter`: it then lies in .rodata, which all processes share"
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
@@ -149,7 +152,7 @@ def _finding(
         private_bytes or 0,
         confidence,
         reasons,
-        _REMEDY,
+        _REMEDY_OF_FORTRAN if _OF_FORTRAN.match(table.name) else _REMEDY,
         location=SourceLocation(at.file, at.line) if at else None,
         object=path,
         private_bytes=private_bytes,
