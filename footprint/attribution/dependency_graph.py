@@ -332,7 +332,7 @@ class DependencyGraph:
     def spared_bytes(self, findings: Iterable[Finding]) -> tuple[int, int]:
         """Return what a process saves without the libraries that nobody uses, each once: surely, and perhaps too."""
         numbers = {linked.path: number for number, linked in enumerate(self.objects)}
-        of_library = [finding for finding in findings if finding.rule in {"unused-library", "stub-library"}]
+        of_library = [f for f in findings if f.saving_bytes and f.rule in {"unused-library", "stub-library"}]
         sure = {numbers[path] for f in of_library if f.confidence.is_counted for path in f.leaves}
         doubtful = {numbers[path] for f in of_library if f.confidence is Confidence.LOW for path in f.leaves}
         sure_bytes = self.saving_bytes(frozenset(sure))

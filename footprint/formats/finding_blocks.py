@@ -87,7 +87,7 @@ def _alike(findings: Sequence[Finding], most: int) -> list[Block]:
     is_group = findings[0].member_count is not None
     rows = tuple(
         (
-            f"{'' if finding.is_counted else 'up to '}{format_bytes(finding.saving_bytes)}",
+            f"{'' if finding.is_counted or not finding.saving_bytes else 'up to '}{format_bytes(finding.saving_bytes)}",
             *([f"{finding.member_count:,}"] if is_group else ()),
             finding.confidence.value,
             f"{finding.message}{_place(finding)}",

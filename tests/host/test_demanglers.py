@@ -28,3 +28,15 @@ def test_symbols_shows_names_of_d_where_a_tool_reads_them(tmp_path: Path) -> Non
     (contents,) = footprint.symbols(str(tmp_path / "libdemo.so")).files
     shown = [shown_name(variable.name) for section in contents.sections for variable in section.variables]
     assert shown == ["app.cache", "ModuleInfo for std.stdio"]
+
+
+def test_findings_on_variables_of_d_have_the_names_that_a_tool_reads(tmp_path: Path) -> None:
+    if shutil.which("c++filt") is None:
+        pytest.skip("c++filt is not installed")
+    file = ElfFile(
+        sections=[Section(".data", flags=RW, data=b"\1" * 4096)],
+        symbols=[Sym(NAMES[0], At(".data"), 4096)],
+    )
+    (tmp_path / "libdemo.so").write_bytes(write(file))
+    (finding,) = footprint.duplicates(str(tmp_path / "libdemo.so")).findings
+    assert finding.subject == "app.cache"

@@ -445,6 +445,7 @@ def test_a_weak_reference_is_a_use_that_could_be_spared(shop: Workshop) -> None:
     assert (found.kind, found.confidence, found.saving_bytes) == ("soft", Confidence.LOW, 0)
     assert found.message.startswith("weak gets only optional of libweak.so, all optional, and present; it costs ")
     assert found.leaves == (shop.path("libweak.so"),)
+    assert shop.graph("weak").spared_bytes([found]) == (0, 0)
     assert found.remedy == "if it is optional, open it with dlopen where it is wanted"
     assert (shop.runs("weak"), shop.runs_without("weak", "libweak.so")) == (5, 6)
 

@@ -13,7 +13,7 @@ from footprint.findings.graph_rules.one_function import one_function
 from footprint.findings.graph_rules.own_lookups import own_lookups
 from footprint.findings.graph_rules.sysv_hash import sysv_hash
 from footprint.findings.graph_rules.unpacked_relocations import unpacked_relocations
-from footprint.formats.document import Paragraph
+from footprint.formats.document import Paragraph, Table
 from footprint.formats.finding_blocks import finding_blocks, first_remedy
 from footprint.loader.target import Environment
 from footprint.model.finding import Confidence, Finding
@@ -493,6 +493,14 @@ def test_a_finding_without_a_reason_has_no_empty_sentence_for_it() -> None:
     assert block.text == (
         "own-lookups (medium): liba.so is slow. It saves no memory, and about 1.50 ms of each start. Remedy: build it."
     )
+
+
+def test_what_may_save_nothing_saves_no_up_to_nothing() -> None:
+    small, none = (
+        replace(slow("own-lookups", "/opt/liba.so", 1), confidence=Confidence.LOW, saving_bytes=size) for size in (8, 0)
+    )
+    table = next(block for block in finding_blocks([small, none], 1, is_verbose=True) if isinstance(block, Table))
+    assert [row[0] for row in table.rows] == ["up to 8 B", "0 B"]
 
 
 @pytest.mark.parametrize(("count", "begin"), [(1, "lib0.so: 4 KiB"), (2, "each of lib0.so, lib1.so: 8 KiB")])

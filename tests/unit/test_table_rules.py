@@ -46,12 +46,12 @@ MUSL = "/lib/ld-musl-x86_64.so.1"
 # --- thread-locals ----------------------------------------------------------------------------------------------------
 
 
-def with_block(*variables: int, used: bool = False) -> bytes:
+def with_block(*variables: int, used: bool = False, name: str = "variable") -> bytes:
     """Return a library with thread-local variables of some sizes, and a function that the program may use."""
     size = sum(variables)
     offsets = [sum(variables[:number]) for number in range(len(variables))]
     symbols = [
-        Sym(f"variable{number}", At(".tbss", offset), variable, STT_TLS)
+        Sym(f"{name}{number}", At(".tbss", offset), variable, STT_TLS)
         for number, (offset, variable) in enumerate(zip(offsets, variables, strict=True))
     ]
     exported = [Sym("used", At(".text"), 8, STT_FUNC)] if used else []
@@ -100,6 +100,12 @@ def test_a_block_of_an_unused_library_costs_each_thread_its_size(tmp_path: Path)
         "libblock.so has 1 MiB of thread-local variables (variable0 1 MiB): each thread pays all of it at its start"
     )
     assert "unused-library" in result.remedy
+
+
+def test_the_names_of_thread_locals_are_shown_as_in_the_source_and_are_not_too_long(tmp_path: Path) -> None:
+    namespaces = "5outer" + "21a_namespace_of_length" * 3
+    (result,) = found_in(tmp_path, with_block(8 * K, name=f"_ZN{namespaces}5blockE."))
+    assert "(outer::...::a_namespace_of_length::block" in result.message
 
 
 def test_a_block_of_a_library_that_is_used_may_be_needed(tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
 from footprint.elf.contents import SectionKind, read_contents
+from footprint.elf.names import shown_name
 from footprint.errors import FootprintError
 from footprint.findings.registry import Fact, Rule
 from footprint.findings.removal import in_any_program
 from footprint.model.finding import Confidence, Finding
+from footprint.text.escape import shortened_name
 from footprint.text.units import format_bytes
 
 _MOST_NAMED: Final = 3
+_LONGEST_NAME: Final = 60
 
 
 def thread_locals(graph: DependencyGraph) -> tuple[Finding, ...]:
@@ -65,5 +68,9 @@ def _largest(graph: DependencyGraph, number: int) -> str:
         return ""
     variables = [variable for s in contents.sections if s.kind is SectionKind.TLS for variable in s.variables]
     variables.sort(key=lambda variable: (-variable.size_bytes, variable.name))
-    named = ", ".join(f"{v.name} {format_bytes(v.size_bytes)}" for v in variables[:_MOST_NAMED] if v.size_bytes)
+    named = ", ".join(
+        f"{shortened_name(shown_name(v.name), _LONGEST_NAME)} {format_bytes(v.size_bytes)}"
+        for v in variables[:_MOST_NAMED]
+        if v.size_bytes
+    )
     return f" ({named})" if named else ""

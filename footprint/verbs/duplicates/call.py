@@ -40,6 +40,7 @@ from footprint.process.mappings import FileOpener
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.debug_files import DebugFiles, absolute_paths
 from footprint.sources.debug_information import DebugInformation
+from footprint.sources.demanglers import learn_foreign_names
 from footprint.sources.target import Named, process_of, script_error
 from footprint.system.files import each_once, open_input
 
@@ -192,6 +193,7 @@ def _variables_of(
     Raises:
         InputError: If the only file is damaged; of several, a damaged one becomes a note.
     """
+    learn_foreign_names(static.name for file in files for static in file.statics)
     private = None if process is None else process.private_bytes([file.image for file in files])
     reached = _reached(process)
     variables: list[FileVariables] = []
