@@ -285,6 +285,14 @@ def test_a_text_of_one_process_at_two_moments_is_no_choice_of_processes(capfdbin
     assert call(capfdbinary, "audit", str(again), "--pid", "11842")[0] == 0
 
 
+def test_a_folder_is_no_target_and_the_error_says_what_takes_one(capfdbinary: Captured, tmp_path: Path) -> None:
+    code, _, error = call(capfdbinary, "audit", str(tmp_path))
+    assert (code, error) == (
+        3,
+        f"footprint: {tmp_path}: it is a directory; `footprint audit --all` ranks the programs in one\n",
+    )
+
+
 @pytest.mark.parametrize("verb", ["audit", "audit --by mapping", "symbols"])
 @pytest.mark.parametrize(
     ("target", "cause"),
@@ -313,7 +321,7 @@ def test_a_target_that_cannot_be_opened_is_one_line(capfdbinary: Captured, verb:
         ("audit", b"\x1f\x8b\x08\x00" + bytes(100), "the compressed data is damaged"),
         ("symbols", b"", "the file is empty"),
         ("symbols", b"a recipe\n", "not an ELF file"),
-        ("symbols", b"\x7fELF", "not an ELF file"),
+        ("symbols", b"\x7fELF", "offset 0x4: the file is cut: its header needs at least 52 bytes"),
         ("symbols", b"\x7fELF\x02\x01\x01" + bytes(9), "offset 0x10: the file is cut: its header needs 64 bytes"),
         ("symbols", b"\x7fELF\x03\x01\x01" + bytes(60), "offset 0x4: ELF class 3 with byte order 1 is not defined"),
     ],

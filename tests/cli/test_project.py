@@ -1,6 +1,7 @@
 """`footprint audit` of N as a user runs it: several targets side by side, what fits, and what does not go together."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,9 @@ def test_what_does_not_go_together_is_refused(words: tuple[str, ...], cause: str
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert cause in done.stderr
+
+
+def test_what_all_pay_once_is_not_called_private_memory() -> None:
+    (shown,) = re.findall(r"in all +(.*?)\n\n", run("tests/corpus/smaps-node.txt", "-n", "200").stdout, re.DOTALL)
+    terms = r": 200 x [\d.]+ MiB of private memory \+ [\d.]+ MiB once, kernel memory not counted$"
+    assert re.search(terms, " ".join(shown.split()))

@@ -433,8 +433,10 @@ def cost_at_count(audit: Audit, *, has_terms: bool = True) -> list[Block]:
     )
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
     basis = projection.basis.phrase
+    # What all pay once is of another kind than what each costs.
+    kind, comma, restriction = basis.partition(",")
     noun = projection.model.nouns[1]
-    sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{once}"
+    sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{kind}{once}"
     blocks: list[Block] = []
     if projection.limits:
         room = "" if projection.memory_bytes is None else f" into {format_bytes(projection.memory_bytes)}"
@@ -448,7 +450,7 @@ def cost_at_count(audit: Audit, *, has_terms: bool = True) -> list[Block]:
         blocks.extend(limit_blocks(projection.limits, noun))
     elif is_asked:
         blocks.append(Heading(f"{_subject(projection)} {'costs' if projection.count == 1 else 'cost'}"))
-        remark = f"{projection.evidence.value}: {sum_text}{basis}"
+        remark = f"{projection.evidence.value}: {sum_text}{comma}{restriction}"
         blocks.append(Facts((("in all", format_bytes(projection.total_bytes), remark),)))
     # A single term is in the sum already.
     if has_terms and is_asked and len(projection.terms) > 1:
