@@ -10,11 +10,12 @@ sysdeps/generic/dl-dtv.h, elf/dl-tls.c of glibc 2.26 to 2.43; ELF Handling For T
 """
 
 import re
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import compress, islice, zip_longest
-from operator import eq, itemgetter
+from itertools import accumulate, count, islice, zip_longest
+from operator import add, itemgetter
 from typing import Final
 
 from footprint.errors import AccessError, Note
@@ -145,10 +146,13 @@ def _other_allocator(mapping: Mapping) -> str | None:
 
 _Place = tuple[int, int]
 _TOP_BYTES: Final = 1 << 14
+_WINDOW_BYTES: Final = 1 << 17
 _MOST_ENDED_THREADS: Final = 1 << 10
 _MOST_FIRST_BYTES: Final = 4 << 20
 _MOST_SEARCHED_BYTES: Final = 64 << 20
 _TCB_ALIGNMENT: Final = 64
+# The second lowest byte of the addresses at which a control block can be, until it repeats.
+_SECOND_BYTES: Final = bytes(addr >> 8 for addr in range(0, 1 << 16, _TCB_ALIGNMENT))
 _MOST_MODULES: Final = 1 << 12
 _MOST_BLOCKS: Final = 1 << 20  # of all threads
 _MOST_OBJECTS: Final = 1 << 14
@@ -283,15 +287,12 @@ def _may_be_stack(mapping: Mapping) -> bool:
 def thread_vectors(memory: HeapMemory, word_bytes: int, places: Iterable[tuple[int, int]]) -> Iterator[ThreadVector]:
     """Find the control blocks in some places, and read the vector of each, up to a number of blocks."""
     words = ProcessWords(memory, LAYOUTS[word_bytes])
-    step, left = _TCB_ALIGNMENT // word_bytes, _MOST_BLOCKS
+    left = _MOST_BLOCKS
     for start_addr, data in (piece for place in places for piece in _present(memory, *place)):
         numbers = words.of(data)
-        first, past = -start_addr % _TCB_ALIGNMENT // word_bytes, len(numbers) - 2
-        addrs = range(start_addr + first * word_bytes, start_addr + past * word_bytes, _TCB_ALIGNMENT)
-        # Python runs a step only for the words that hold their own address.
-        for addr in compress(addrs, map(eq, numbers[first:past:step], addrs)):
-            place = (addr - start_addr) // word_bytes
-            if numbers[place + 2] == addr:
+        for place in _likely_places(data, start_addr, word_bytes):
+            addr = start_addr + place * word_bytes
+            if numbers[place : place + 3 : 2].tolist() == [addr, addr]:
                 with suppress(MisfitError):
                     blocks = _block_addrs(words, addr, numbers[place + 1])
                     left -= len(blocks)
@@ -300,10 +301,25 @@ def thread_vectors(memory: HeapMemory, word_bytes: int, places: Iterable[tuple[i
                     yield ThreadVector(addr, blocks)
 
 
+def _likely_places(data: bytes, start_addr: int, word_bytes: int) -> Iterator[int]:
+    """Yield the places of aligned words whose second lowest byte is that of their own address, as few others have it.
+
+    Python runs no step for the other words of the memory: to compare all of them takes ten times as long.
+    """
+    first = -start_addr % _TCB_ALIGNMENT
+    column = data[first + (1 if sys.byteorder == "little" else word_bytes - 2) :: _TCB_ALIGNMENT]
+    repeated = _SECOND_BYTES * (len(column) // len(_SECOND_BYTES) + 2)
+    at = (start_addr + first) // _TCB_ALIGNMENT % len(_SECOND_BYTES)
+    differences = int.from_bytes(column, "big") ^ int.from_bytes(repeated[at : at + len(column)], "big")
+    *between, _ = differences.to_bytes(len(column), "big").split(b"\0")
+    step = _TCB_ALIGNMENT // word_bytes
+    yield from [first // word_bytes + step * at for at in map(add, accumulate(map(len, between)), count())]
+
+
 def _present(memory: HeapMemory, start_addr: int, end_addr: int) -> Iterator[tuple[int, bytes]]:
-    """Yield what is in memory of a place, with its address."""
+    """Yield what is in memory of a place, with its address, in pieces of a size that needs few new pages."""
     at = memory.skip(-(-start_addr // _TCB_ALIGNMENT) * _TCB_ALIGNMENT, end_addr)
-    while at < end_addr and (data := memory.read(at, end_addr - at)):
+    while at < end_addr and (data := memory.read(at, min(end_addr - at, _WINDOW_BYTES))):
         yield at, data
         at = memory.skip(at + len(data), end_addr)
 

@@ -71,6 +71,19 @@ def test_pointers_that_lead_elsewhere_are_no_control_block() -> None:
     assert vectors(Memory(BLOCKS | {TCB - 0xFC0: page}), (TCB - 0xFC0, TCB + 64)) == []
 
 
+def test_control_blocks_are_found_wherever_they_lie_in_much_memory() -> None:
+    # Each piece that is read at once has 128 KiB: blocks at both sides of its borders, and at both ends.
+    start, size, piece = 0x7F0000020000, 0x50000, 0x20000
+    addrs = [start + at for at in (0, 0x140, piece - 64, piece, 2 * piece - 64, 2 * piece + 192, size - 64)]
+    memory = bytearray(size)
+    for addr in addrs:
+        memory[addr - start : addr - start + 24] = words(addr, VECTOR, addr)
+    # Addresses of other places of the same pages are none.
+    memory[0x400:0x418] = words(start + 0x440, VECTOR, start + 0x440)
+    found = vectors(Memory(BLOCKS | {start: bytes(memory)}), (start, start + size))
+    assert [vector.tcb_addr for vector in found] == addrs
+
+
 @given(st.binary(max_size=600), st.integers(0, 2**64 - 1))
 def test_whatever_is_in_memory_is_read_without_an_error(data: bytes, addr: int) -> None:
     memory = Memory({addr: data, 0x1000: data})
