@@ -24,7 +24,6 @@ from footprint.members import NamedTuple, records
 NO_NAMES: Final = StringTable(b"\0", "", 0, "symbol names")
 """The names of a table whose names are not of interest."""
 _MANY_ENTRIES: Final = 1 << 16
-_LEAST_RESERVED: Final = abi.SHN_LORESERVE
 _NO_VARIABLES: Final = frozenset({abi.STT_SECTION, abi.STT_FILE})
 
 
@@ -77,6 +76,9 @@ class Symbol(NamedTuple):
         return self.type == abi.STT_TLS
 
 
+_KindFacts = tuple[int, int, int, int]
+"""Type, binding, section, and what to subtract from st_value to get the offset in the section."""
+_UNKNOWN: Final = (-1, -1, -1, -1)
 SymbolEntry = tuple[int, int, int, int, int, int]
 """An entry as it stands in the file: (st_name, st_info, st_other, st_shndx, st_value, st_size)."""
 
@@ -220,14 +222,33 @@ class SymbolTable:
         return records(Symbol, self._variable_rows(indexes, {**bases, COMMON: _COMMON_BASE}))
 
     def _variable_rows(self, indexes: list[int], bases: "Mapping[int, SectionBase]") -> Iterator[tuple[object, ...]]:
-        name_at, tls_kind = self.names.at, abi.STT_TLS
-        for index, (name, info, _, number, vaddr, size_bytes) in zip(indexes, self.entries(indexes), strict=True):
-            base = bases.get(number if number < _LEAST_RESERVED else self.section_index(index, number))
-            kind = info & 15
-            if base is not None and kind not in _NO_VARIABLES:
-                section_index, start, tls_start = base
-                offset = vaddr - (tls_start if kind == tls_kind else start)
-                yield name_at(name), vaddr, size_bytes, kind, info >> 4, section_index, offset, (), None
+        name_at = self.names.at
+        facts_by_kind: dict[int, _KindFacts | None] = {}
+        for index, (name, kind, vaddr, size_bytes) in zip(indexes, self._with_kinds(indexes), strict=True):
+            facts = facts_by_kind.get(kind, _UNKNOWN)
+            if facts is _UNKNOWN:
+                facts = self._facts_of_kind(index, kind, bases)
+                if fields_of_kind(self.image, kind)[2] != abi.SHN_XINDEX:
+                    facts_by_kind[kind] = facts
+            if facts is not None:
+                type_, binding, section_index, start = facts
+                yield name_at(name), vaddr, size_bytes, type_, binding, section_index, vaddr - start, (), None
+
+    def _with_kinds(self, indexes: Iterable[int]) -> "Iterator[tuple[int, int, int, int]]":
+        """Yield st_name, the word of `kinds`, st_value and st_size of some entries."""
+        order = "<" if self.image.is_little else ">"
+        entry = Struct(order + ("IIQQ" if self.image.is_64 else "IIII"))
+        fields = map(entry.unpack_from, repeat(self._entries), map(mul, indexes, repeat(entry.size)))
+        return fields if self.image.is_64 else ((name, kind, vaddr, size) for name, vaddr, size, kind in fields)
+
+    def _facts_of_kind(self, index: int, kind: int, bases: "Mapping[int, SectionBase]") -> "_KindFacts | None":
+        """Return what entries of a kind have in common; None where they are no variables in one of some sections."""
+        st_info, _, number = fields_of_kind(self.image, kind)
+        base = bases.get(self.section_index(index, number))
+        type_ = st_info & 15
+        if base is None or type_ in _NO_VARIABLES:
+            return None
+        return type_, st_info >> 4, base.section_index, base.tls_vaddr if type_ == abi.STT_TLS else base.vaddr
 
     def _of_kinds(self, bases: "Mapping[int, SectionBase]") -> list[Symbol] | None:
         """Return the same symbols by columns, without a step of Python for each; None for extension numbering.
