@@ -242,14 +242,19 @@ def read_open_files(pid: int) -> tuple[OpenFile, ...]:
         with _Visitor(pid) as visitor:
             for number in numbers:
                 if number >= GIVEN_COUNT:
-                    with suppress(OSError):  # closed meanwhile
-                        files.append(_read_one(folder, number, visitor))
+                    try:
+                        link = os.readlink(f"{folder}/{number}")
+                    except PermissionError:
+                        break  # of this process the kernel refuses all of them
+                    except OSError:
+                        continue  # closed meanwhile
+                    with suppress(OSError):  # the same
+                        files.append(_read_one(folder, number, link, visitor))
     return tuple(files)
 
 
-def _read_one(folder: str, number: int, visitor: "_Visitor") -> OpenFile:
+def _read_one(folder: str, number: int, link: str, visitor: "_Visitor") -> OpenFile:
     path = f"{folder}/{number}"
-    link = os.readlink(path)
     kind = classify(link)
     status = os.stat(path)
     content_bytes = watch_count = 0
