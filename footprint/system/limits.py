@@ -5,6 +5,7 @@ Input decides how much work it makes: compressed bytes become a thousand times a
 answer ends with one error where it is spent. What a field of a format may claim is checked by the reader of the format.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -177,6 +178,15 @@ def parse_limits(text: str) -> Limits:
     return Limits(**amounts, is_raised="size_bytes" in amounts)
 
 
+def is_main_thread() -> bool:
+    """Return whether this is the main thread, which alone gets signals.
+
+    A program that has not imported `threading` has no other: to import it costs 3,000,000 instructions.
+    """
+    threading = sys.modules.get("threading")
+    return threading is None or threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def time_limit(seconds: float, error: FootprintError | None = None) -> Iterator[None]:
     """Stop a block after so much processor time of this process; `re` checks for signals while it matches.
@@ -191,9 +201,8 @@ def time_limit(seconds: float, error: FootprintError | None = None) -> Iterator[
         LimitError: Where it takes longer, or the error that was given.
     """
     import signal  # noqa: PLC0415 # for the command only
-    import threading  # noqa: PLC0415 # the same
 
-    if threading.current_thread() is not threading.main_thread():
+    if not is_main_thread():
         yield
         return
 

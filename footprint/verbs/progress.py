@@ -7,13 +7,12 @@ rich, which takes longer to import than most answers.
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from footprint.system.limits import current_activity
+from footprint.system.limits import current_activity, is_main_thread
 from footprint.text.escape import printable
 
 # Shorter answers need no line.
@@ -40,7 +39,7 @@ def _draw(text: str) -> None:
 @contextmanager
 def activity_line() -> Iterator[None]:
     """Show what a block does, once it takes longer than a second, until the answer is written."""
-    if not _has_line(is_quiet=False) or threading.current_thread() is not threading.main_thread():
+    if not _has_line(is_quiet=False) or not is_main_thread():
         yield
         return
     from shutil import get_terminal_size  # noqa: PLC0415 # only on a terminal
