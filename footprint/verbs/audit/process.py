@@ -101,7 +101,8 @@ def audit_of(  # noqa: PLR0913 # keyword-only
     if has_heap and snapshot.is_live:
         owners = {row.owner for row in audited.ledger}
         notes = _with_linked_allocator(audited.notes, owners, snapshot, images.values(), audited.allocator)
-        audited = replace(audited, notes=notes)
+        # Each audit that is made adds up its ledger.
+        audited = audited if notes == audited.notes else replace(audited, notes=notes)
     if has_quick_findings and snapshot.is_live:
         audited = with_quick_findings(audited, files, {key.name: image for key, image in images.items()})
     return with_files_told(audited, files, note_count)

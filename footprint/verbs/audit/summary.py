@@ -191,9 +191,8 @@ def _beside(audit: Audit) -> list[Block]:
         files = {row.owner.rsplit("/", 1)[-1] for row in audit.ledger}
         profilers = [text for name, text in _PROFILERS if any(file.startswith(name) for file in files)]
         rows.append(("anonymous", format_bytes(anonymous_bytes), [*profilers, "what it maps past its allocator"][0]))
-    named = [
-        row.bytes for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not MemoryKind.HEAP
-    ]
+    heap = MemoryKind.HEAP
+    named = [row.bytes for row in audit.ledger if row.symbol is not None and row.bytes and row.kind is not heap]
     if named:
         pages = "in pages that will be private" if audit.source == "prediction" else "in private pages"
         rows.append(("variables", format_bytes(sum(named)), f"{len(named):,} {pages}: --by symbol shows them"))
