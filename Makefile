@@ -100,7 +100,7 @@ zipapp: $(RUNTIME) ## pack footprint and what it needs into dist/footprint.pyz, 
 	rm -rf build/zipapp && mkdir -p dist
 	$(PIP) install --no-compile --target build/zipapp .
 	rm -rf build/zipapp/pycxxfilt* build/zipapp/bin build/zipapp/share
-	echo 'import sys; from footprint.__main__ import command; sys.exit(command())' >build/zipapp/__main__.py
+	echo 'from footprint.__main__ import run_process; run_process()' >build/zipapp/__main__.py
 	$(BIN)/python -m zipapp build/zipapp -c -o dist/footprint.pyz -p '/usr/bin/env python3'
 	rm -rf build/zipapp
 	ls -sh dist/footprint.pyz

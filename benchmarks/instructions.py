@@ -51,7 +51,7 @@ MOST_INSTRUCTIONS: Final = 1.03
 MOST_MEMORY: Final = 1.05
 _COUNTED: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 _CACHEGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
-_MAIN: Final = ("-P", "-c", "import sys; from footprint.cli import main; sys.exit(main())")
+_MAIN: Final = ("-P", "-c", "from footprint.__main__ import run_process; run_process()")
 # Prints the peak of a command.
 _PEAK: Final = """
 import resource, subprocess, sys
