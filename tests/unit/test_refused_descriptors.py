@@ -21,19 +21,19 @@ def test_of_a_process_whose_descriptors_are_refused_only_one_is_asked_for(monkey
 
 
 def test_a_descriptor_that_was_closed_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = os.open("/dev/null", os.O_RDONLY), os.open("/dev/null", os.O_RDONLY)
+    closed_number, open_number = os.open("/dev/null", os.O_RDONLY), os.open("/dev/null", os.O_RDONLY)
     readlink = os.readlink
     try:
 
-        def closed(path: str) -> str:
-            if path.endswith(f"/{one}"):
+        def read_link(path: str) -> str:
+            if path.endswith(f"/{closed_number}"):
                 raise FileNotFoundError(path)
             return readlink(path)
 
-        monkeypatch.setattr(os, "readlink", closed)
+        monkeypatch.setattr(os, "readlink", read_link)
         descriptors = {file.descriptor for file in read_open_files(os.getpid())}
     finally:
-        os.close(one)
-        os.close(other)
-    assert one not in descriptors
-    assert other in descriptors
+        os.close(closed_number)
+        os.close(open_number)
+    assert closed_number not in descriptors
+    assert open_number in descriptors
