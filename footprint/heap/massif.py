@@ -372,13 +372,15 @@ class _Reader:
 
         If not, the reader is of no use any more: only the text as a whole shows what is damaged.
         """
+        if self._left_out_count:
+            return False  # to leave out the other files twice would leave out more
         roots = tuple(self._labels)
         # The labels are in the order of the text.
         self._labels, self._label_bytes = defaultdict[bytes, int](count().__next__), 0
         for place, (head, tree) in enumerate(self._heads):
             if tree is None and place not in wanted:
                 continue
-            if tree is None or tree.is_wanted or self._starts:
+            if tree is None or tree.is_wanted:
                 return False
             if place not in wanted:
                 self._add_label_of_root(tree, roots[tree.frame_indexes.pop()])

@@ -445,6 +445,13 @@ def test_of_several_files_in_one_the_first_is_read() -> None:
     ]
 
 
+def test_of_several_files_without_trees_the_first_is_read_once() -> None:
+    text = TEXT[: TEXT.index(b"#-----------\nsnapshot=1")]
+    profile = read_profile(text * 2, "a text", lambda profile: profile.detailed_places)
+    assert profile.snapshots == read(text).snapshots
+    assert "heap-profiles-left-out" in slugs(profile)
+
+
 def test_an_xtree_behind_its_profile_is_the_end_of_the_run() -> None:
     xtree = massif(
         [Moment(7, 5, tree=Line(5, "curB : currently allocated Bytes")), Moment(7, 1, tree=Line(1, "curBk : blocks"))],
