@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from footprint.attribution.dependency_graph import DependencyGraph
-from footprint.elf.abi import EM_AARCH64, EM_PPC64, PF_X, PT_GNU_STACK
+from footprint.elf.abi import EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, PF_X, PT_GNU_STACK
 from footprint.elf.dynsym import weak_names
 from footprint.errors import FootprintError
 from footprint.loader.dependencies import LibraryRemoval, Rebinding, start_order
@@ -32,7 +32,7 @@ _GCONV_FOLDER: Final = "/gconv/"
 _LEAST_SHOWN: Final = 32
 _MOST_NAMED: Final = 3
 # glibc makes the stack executable for a file without PT_GNU_STACK, but not on these (sysdeps/*/stackinfo.h).
-_NO_CODE_ON_STACK: Final = {EM_AARCH64, EM_PPC64}
+_NO_CODE_ON_STACK: Final = {EM_AARCH64, EM_PPC64, EM_RISCV, EM_LOONGARCH}
 # Compiled twice from one source (math/, sysdeps/ieee754): `tests/host/test_bindings.py` compares what they return.
 _WITH_THE_SAME_FUNCTIONS: Final = {"libc.so.6", "libm.so.6"}
 # Compilers leave their name there: null-terminated texts.
@@ -326,6 +326,9 @@ def _presence(graph: DependencyGraph, leaving: frozenset[int]) -> Iterator[Doubt
             yield Doubt(Confidence.MEDIUM, f"{names} has {total} of its own, which would not run")
         elif counts:
             yield Doubt(Confidence.MEDIUM, f"{names} have {kind}s of their own, which would not run")
+    # musl leaves the stack as the kernel has made it for the program.
+    if graph.link_map.libc is Libc.MUSL:
+        return
     makers = [number for number in sorted(leaving) if _has_executable_stack(graph, number)]
     kept = (number for number in range(len(graph.objects)) if number not in leaving)
     if makers and not any(_has_executable_stack(graph, number) for number in kept):

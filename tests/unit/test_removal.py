@@ -33,6 +33,11 @@ from tests.elfwriter import (
     DT_RPATH,
     DT_RUNPATH,
     DT_SONAME,
+    EM_AARCH64,
+    EM_LOONGARCH,
+    EM_RISCV,
+    EM_X86_64,
+    PT_GNU_STACK,
     RO,
     RW,
     SHT_NOBITS,
@@ -57,6 +62,7 @@ from tests.sysroot import GLIBC, Sysroot, loader_cache
 
 HIGH, MEDIUM, LOW, BLOCKED = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW, Confidence.BLOCKED
 GLOB_DAT, JUMP_SLOT = 6, 7
+NOBODY = "no object of the process binds to what would leave"
 NOW = Dyn(DT_FLAGS_1, 1)
 # What stands there is no code of the compiler.
 STARTS, ENDS = Dyn(DT_INIT, At(".data")), Dyn(DT_FINI, At(".data"))
@@ -613,6 +619,33 @@ def test_libraries_that_act_at_start_or_exit_are_named_in_one_reason_for_each(tm
         "libx.so and liby.so have constructors of their own, which would not run",
         "libx.so has 1 destructor of its own, which would not run",
     )
+
+
+@pytest.mark.parametrize(
+    ("machine", "loader", "reasons"),
+    [
+        (EM_X86_64, GLIBC, ("the stack is executable because of libx.so",)),
+        (EM_AARCH64, "/lib/ld-linux-aarch64.so.1", (NOBODY,)),
+        (EM_RISCV, "/lib/ld-linux-riscv64-lp64d.so.1", (NOBODY,)),
+        (EM_LOONGARCH, "/lib64/ld-linux-loongarch-lp64d.so.1", (NOBODY,)),
+        # musl leaves the stack as the kernel made it for the program.
+        (EM_X86_64, "/lib/ld-musl-x86_64.so.1", (NOBODY,)),
+    ],
+)
+def test_a_library_without_a_stack_segment_makes_the_stack_executable_only_with_some_loaders(
+    tmp_path: Path, machine: int, loader: str, reasons: tuple[str, ...]
+) -> None:
+    system = Sysroot(tmp_path)
+    system.loader(path=loader, machine=machine)
+    sections = [Section(".interp", flags=RO, data=loader.encode() + b"\0")]
+    needs = [Dyn(DT_NEEDED, "libx.so"), Dyn(DT_RUNPATH, "/opt")]
+    system.file("/bin/program", write(ElfFile(machine=machine, sections=sections, dynamic=needs)))
+    library = ElfFile(
+        machine=machine, sections=[Section(".data", flags=RW, data=bytes(8))], dynamic=[Dyn(DT_SONAME, "libx.so")]
+    )
+    system.file("/opt/libx.so", write(library).replace(PT_GNU_STACK.to_bytes(4, "little"), bytes(4), 1))
+    graph = Programs(str(tmp_path), Environment(hwcaps="baseline"), is_calibrated=False).graph("/bin/program")
+    assert of(graph).reasons == reasons
 
 
 @pytest.mark.parametrize(
