@@ -261,7 +261,7 @@ def resolve(
     if moment is not None:
         return _at_moment(path, file, moment)
     name = _STANDARD_INPUT if path == "-" else path
-    if os.path.isdir(path):
+    if path != "-" and os.path.isdir(path):
         raise InputError(path, "it is a directory; `footprint audit --all` ranks the programs in one")
     data = _unpacked(open_input(path, lambda head: _check_head(head, name)), name)
     head = bytes(data[:_HEAD_BYTES])

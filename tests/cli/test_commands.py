@@ -614,6 +614,12 @@ def test_a_minus_as_target_is_standard_input(capfdbinary: Captured, name: str, t
     assert from_pipe == from_file
 
 
+def test_a_minus_is_standard_input_also_beside_a_folder_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "-").mkdir()
+    done = run("audit", "-", stdin=(CORPUS / "smaps-sleep.txt").read_bytes(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_an_elf_file_can_come_from_a_pipe() -> None:
     done = run("symbols", "-", "--json", stdin=Path(BASE).read_bytes())
     assert done.returncode == 0
