@@ -78,3 +78,10 @@ def test_what_all_pay_once_is_not_called_private_memory() -> None:
     (shown,) = re.findall(r"in all +(.*?)\n\n", run("tests/corpus/smaps-node.txt", "-n", "200").stdout, re.DOTALL)
     terms = r": 200 x [\d.]+ MiB of private memory \+ [\d.]+ MiB once, kernel memory not counted$"
     assert re.search(terms, " ".join(shown.split()))
+
+
+def test_what_fits_says_once_which_memory_is_multiplied() -> None:
+    shown = run("tests/corpus/smaps-node.txt", "--memory", "32GiB").stdout
+    fits, cost = re.findall(r"^  (?:processes|their cost)  .*$", shown, re.MULTILINE)
+    assert "derived, kernel memory not counted" in fits
+    assert " of private memory + " in cost

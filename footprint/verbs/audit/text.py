@@ -432,9 +432,8 @@ def cost_at_count(audit: Audit, *, has_terms: bool = True) -> list[Block]:
         or bool(projection.limits)
     )
     once = f" + {format_bytes(projection.shared_once_bytes)} once" if projection.shared_once_bytes else ""
-    basis = projection.basis.phrase
     # What all pay once is of another kind than what each costs.
-    kind, comma, restriction = basis.partition(",")
+    kind, comma, restriction = projection.basis.phrase.partition(",")
     noun = projection.model.nouns[1]
     sum_text = f"{projection.count:,} x {format_bytes(projection.per_process_bytes)}{kind}{once}"
     blocks: list[Block] = []
@@ -442,7 +441,7 @@ def cost_at_count(audit: Audit, *, has_terms: bool = True) -> list[Block]:
         room = "" if projection.memory_bytes is None else f" into {format_bytes(projection.memory_bytes)}"
         blocks.append(Heading(f"How many fit{room}"))
         first = f"; first hit: {projection.limits[0].name}" if len(projection.limits) > 1 else ""
-        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{basis}{first}")
+        fits = (noun, f"{projection.count:,}", f"{projection.evidence.value}{comma}{restriction}{first}")
         cost = ("their cost", format_bytes(projection.total_bytes), sum_text)
         files = [term for term in projection.terms if term.name == FILES_TERM]
         cache = [("  page cache", format_bytes(file.size_bytes), cache_remark(projection.limits)) for file in files]
