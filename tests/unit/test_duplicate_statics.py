@@ -955,3 +955,11 @@ def test_the_list_names_the_function_that_may_tell_copies_apart() -> None:
     document = duplicates_document(Duplicates(("program",), None, files, (), (), ()))
     (table,) = [one for one in document if isinstance(one, Table)]
     assert table.rows[0][-1] == "table  x.h:7  address used in: reader"
+
+
+@pytest.mark.parametrize(("names", "begin"), [(("a",), "a: "), (("a", "b"), "each of a, b: ")])
+def test_a_remedy_of_several_variables_is_for_each(names: tuple[str, ...], begin: str) -> None:
+    findings = [Finding("mutable-constant", "read-only", name, "", 0, Confidence.HIGH, (), "move it") for name in names]
+    files = (SearchedFile("program", 2, 2, ()),)
+    document = duplicates_document(Duplicates(("program",), None, files, (), tuple(findings), ()))
+    assert f"{begin}move it." in [block.text for block in document if isinstance(block, Paragraph)]

@@ -215,13 +215,14 @@ def _place(finding: Finding, *, is_whole: bool) -> str:
 
 def _remedies(findings: Sequence[Finding]) -> list[Block]:
     """Show the remedies for data that costs no process private memory for sure: the tables have its sizes."""
-    subjects: dict[str, list[str]] = {}
+    subjects: dict[str, dict[str, None]] = {}
     for finding in findings:
-        subjects.setdefault(finding.remedy, []).append(_short(finding.subject))
-    if not subjects:
-        return []
-    listed = [f"{first_of(tuple(dict.fromkeys(names)), _MOST_NAMED)}: {remedy}." for remedy, names in subjects.items()]
-    return [Heading("What to do"), *map(Paragraph, listed)]
+        subjects.setdefault(finding.remedy, {})[_short(finding.subject)] = None
+    listed = [
+        f"{'each of ' if len(names) > 1 else ''}{first_of(tuple(names), _MOST_NAMED)}: {remedy}."
+        for remedy, names in subjects.items()
+    ]
+    return [Heading("What to do"), *map(Paragraph, listed)] if listed else []
 
 
 def _short(name: str) -> str:
