@@ -71,9 +71,19 @@ def test_a_table_that_code_only_reads_could_be_const() -> None:
     assert found.reasons == ("all code that refers to it only reads it",)
 
 
+RUST = "declare it `static` without `mut`, `Cell` and atomics"
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
-    [("table", "declare and define it `const`"), ("__tables_MOD_big", "give it the attribute `parameter`")],
+    [
+        ("table", "declare and define it `const`"),
+        ("__tables_MOD_big", "give it the attribute `parameter`"),
+        ("_ZN1r3BIG17h3e5c48d880263398E", RUST),
+        ("_ZN4core3$LT$T$GT$3BIG17h3e5c48d880263398E.llvm.17", RUST),
+        ("_RNvCs6GmmlP4bgsG_1r3BIG", RUST),
+        ("_ZN5space5tableE", "declare and define it `const`"),
+    ],
 )
 def test_the_remedy_is_in_the_words_of_the_language(name: str, remedy: str) -> None:
     shared = "it then lies in .rodata, which all processes share"

@@ -32,10 +32,12 @@ _NAMED_CONSTANT: Final = lazy_pattern(r"k[A-Z]|[A-Z][A-Z0-9_]{2,}$")
 _OF_NAME: Final = "its name is that of a constant"
 _OF_PROCESS: Final = "no page of it is private in this process: nothing has written it yet"
 _HANDED_ON: Final = "code passes its address on, and may write it there"
-_REMEDY: Final = "declare and define it `const`: it then lies in .rodata, which all processes share"
-# gfortran names the variables of modules so.
-_OF_FORTRAN: Final = lazy_pattern(r"__\w+_MOD_")
-_REMEDY_OF_FORTRAN: Final = "give it the attribute `parameter`: it then lies in .rodata, which all processes share"
+# So gfortran names the variables of modules, and rustc its own.
+_REMEDIES: Final = (
+    (lazy_pattern(r"__\w+_MOD_"), "give it the attribute `parameter`"),
+    (lazy_pattern(r"_R[A-Z]|_ZN.+17h[0-9a-f]{16}E"), "declare it `static` without `mut`, `Cell` and atomics"),
+    (lazy_pattern(""), "declare and define it `const`"),
+)
 
 
 def _find(variables: Variables) -> tuple[Finding, ...]:
@@ -144,6 +146,7 @@ def _finding(
     message += "and nothing writes it" if confidence is Confidence.HIGH else "and may be constant"
     if private_bytes:
         message += f"; {format_bytes(private_bytes)} of it is private now"
+    remedy = next(words for names, words in _REMEDIES if names.match(table.name))
     return Finding(
         RULE.name,
         "read-only" if confidence is Confidence.HIGH else "unwritten",
@@ -152,7 +155,7 @@ def _finding(
         private_bytes or 0,
         confidence,
         reasons,
-        _REMEDY_OF_FORTRAN if _OF_FORTRAN.match(table.name) else _REMEDY,
+        f"{remedy}: it then lies in .rodata, which all processes share",
         location=SourceLocation(at.file, at.line) if at else None,
         object=path,
         private_bytes=private_bytes,
