@@ -48,8 +48,8 @@ class SourceInitialiser(NamedTuple):
         code_bytes: The size of its code.
         variables: The linker names of the variables that it writes or makes, the largest first.
         written_bytes: Their size.
-        heap_bytes: The heap that strings, lists and `operator new` in it take and keep, at least; None where its code
-            is not read.
+        heap_bytes: The heap that strings, lists and `operator new` in it take and keep, at least; that of an inline
+            variable only for the first that makes it. None where its code is not read.
         destructor_count: The number of destructors that it registers for the end of the program.
         heap_of: By vaddr of a variable the part of the heap that is taken for it.
     """
@@ -91,9 +91,7 @@ def _made_once(read: Sequence[SourceInitialiser]) -> Iterator[SourceInitialiser]
     for initialiser in read:
         again_bytes = sum(size for vaddr, size in initialiser.heap_of.items() if vaddr in made)
         made.update(initialiser.heap_of)
-        yield (
-            initialiser._replace(heap_bytes=(initialiser.heap_bytes or 0) - again_bytes) if again_bytes else initialiser
-        )
+        yield initialiser._replace(heap_bytes=initialiser.heap_bytes and initialiser.heap_bytes - again_bytes)
 
 
 _OF_START_UP: Final = frozenset({"frame_dummy", "_init", "init_cacheinfo"})
