@@ -268,7 +268,15 @@ class Comparison(NamedTuple):
         """Return the notes of both sides; where they differ about one subject, each names its side."""
         detail = "its symbols are known of one side only: its other variables are compared by section, without names"
         uneven = tuple(Note("symbols-of-one-side", owner, detail) for owner in self.unevenly_named)
-        return (*self._notes_of_sides(), *uneven, *self.loader_notes)
+        return (*self._notes_of_sides(), *uneven, *self._thread_notes(), *self.loader_notes)
+
+    def _thread_notes(self) -> tuple[Note, ...]:
+        """Return a note where one side alone knows where the thread-local variables are."""
+        blind = [side for side in (self.old, self.new) if not any(map(_is_of_threads, side.ledger))]
+        if len(blind) != 1 or not any(_is_of_threads(change) for change in self.changes):
+            return ()
+        detail = "where its thread-local variables are is not known: its rows for stacks and nameless memory have them"
+        return (Note("thread-locals-of-one-side", blind[0].saved_in or blind[0].target, detail),)
 
     @property
     def loader_notes(self) -> tuple[Note, ...]:
@@ -385,6 +393,10 @@ def _member_changes(old: "tuple[GroupMember, ...]", new: "tuple[GroupMember, ...
     from footprint.release.member_changes import member_changes  # noqa: PLC0415 # few audits are of groups
 
     return member_changes(old, new)
+
+
+def _is_of_threads(row: Row | RowChange) -> bool:
+    return row.kind is MemoryKind.TLS and (row.section or "").endswith(" of threads")
 
 
 def _loaders(side: "Audit") -> set[str]:

@@ -533,6 +533,17 @@ def test_a_baseline_of_another_machine_or_c_library_is_told() -> None:
     assert compare(intel, intel).notes == compare(intel, audit_of(variable("a", 1, 1))).notes == ()
 
 
+def test_that_one_side_alone_knows_the_variables_of_threads_is_said() -> None:
+    """As of a capture and its own process; with such rows on both sides, or unchanged ones, nothing is to be said."""
+    block = variable("block", 64, 64, section=".tbss of threads")._replace(kind=MemoryKind.TLS)
+    blind, seeing = audit_of(variable("a", 1, 1)), audit_of(variable("a", 1, 1), block)
+    for old, new in ((blind, seeing), (seeing, blind)):
+        (note,) = compare(old, new).notes
+        assert (note.slug, note.subject) == ("thread-locals-of-one-side", blind.target)
+    more = audit_of(block._replace(symbol="more", name="more"))
+    assert compare(seeing, more).notes == compare(blind, blind).notes == ()
+
+
 def residue(size_bytes: int, name: str = "[no symbol: stripped]", section: str = ".bss") -> Row:
     return variable("", size_bytes, size_bytes, section=section)._replace(symbol=None, name=name)
 
