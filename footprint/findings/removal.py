@@ -196,7 +196,7 @@ def _other_bindings(graph: DependencyGraph, without: LibraryRemoval, leaving: fr
 
 
 def _is_twice_in_glibc(graph: DependencyGraph, without: LibraryRemoval, rebinding: Rebinding) -> bool:
-    """Return whether one function of glibc stands in for another: both of its libraries have `frexp`, and nine more."""
+    """Return whether one function of glibc stands in for another: both of its libraries have `frexp`, for example."""
     version, before, after = rebinding.reference.version, rebinding.before, rebinding.after
     if version is None or not version.name.startswith("GLIBC_") or before is None or after is None:
         return False
