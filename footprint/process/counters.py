@@ -141,7 +141,14 @@ class CounterReader:
         Raises:
             OSError: If it has ended.
         """
-        pages, descriptor_count = self._text("statm"), self._count_descriptors()
+        try:
+            pages, descriptor_count = self._text("statm"), self._count_descriptors()
+        except OSError:
+            if not self._thread:
+                raise
+            # The thread that has shown them has ended, which another one may have outlived.
+            self._has_live_thread()
+            pages, descriptor_count = self._text("statm"), self._count_descriptors()
         is_due = now >= self._next_share
         size = pages.partition(b" ")[0]
         is_count_due = size != self._size and now >= self._next_count
@@ -173,9 +180,10 @@ class CounterReader:
 
     def _open_files(self) -> None:
         for name in ("statm", "status"):
+            descriptor = self._opened(name)
             if name in self._files:
-                os.close(self._files.pop(name))
-            self._files[name] = self._opened(name)
+                os.close(self._files[name])
+            self._files[name] = descriptor
 
     def _has_live_thread(self) -> bool:
         """Return whether another thread of a process has its memory, which is then read through that thread."""
@@ -191,6 +199,9 @@ class CounterReader:
                     self._open_files()
                     if parse_counters(self._text("status")) is not None:
                         return True
+        self._thread = ""
+        with suppress(OSError):
+            self._open_files()
         return False
 
     def _count_descriptors(self) -> int:

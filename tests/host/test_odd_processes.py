@@ -25,6 +25,7 @@ from footprint.attribution.owned_range import OwnedRange
 from footprint.errors import AccessError, UnsupportedError
 from footprint.model.audit import Audit
 from footprint.model.row import Attribution, Row
+from footprint.process.counters import CounterReader
 from footprint.verbs.audit.mappings import OwnedMap
 from tests.liveprocesses import PATIENCE_SECONDS, DyingOS, private_bytes_between, status_of, wait_until
 
@@ -740,6 +741,33 @@ threading.Thread(target=time.sleep, args=(600,)).start()
 print("ready", flush=True)
 ctypes.CDLL(None).syscall(ctypes.c_long(60 if __import__("platform").machine() == "x86_64" else 93), 0)
 """
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="exit(2) has another number here")
+def test_the_counters_of_a_process_are_read_on_where_the_thread_that_has_shown_them_ends() -> None:
+    waits = "threading.Thread(target=__import__('os').read, args=(0, 1)).start()\nkept ="
+    program = ENDED_MAIN_THREAD.replace("kept =", waits)
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            state, threads = Path(f"/proc/{child.pid}/stat"), Path(f"/proc/{child.pid}/task")
+            wait_until(lambda: state.read_bytes().split()[2] == b"Z", "its main thread to end")
+            reader = CounterReader(child.pid)
+            assert reader.read(0) is not None
+            child.stdin.close()
+            wait_until(lambda: len(list(threads.iterdir())) == 2, "the first of its other threads to end")
+            counters = reader.read(1)
+            assert counters is not None
+            assert counters.private_bytes > 3 << 20
+            child.kill()
+            wait_until(lambda: len(list(threads.iterdir())) == 1, "all other threads to end")
+            assert [reader.read(2), reader.read(3)] == [None, None]
+            reader.close()
+        finally:
+            child.kill()
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="exit(2) has another number here")
