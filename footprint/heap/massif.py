@@ -389,7 +389,8 @@ class _Reader:
             for piece in plain_pieces(text, tree.start_offset, tree.end_offset):
                 lines = rest + piece
                 rest = lines[self._read_nodes(built, lines, 0) :]
-                if len(rest) > _MOST_PENDING_BYTES:
+                # Damage would be split again with each piece.
+                if b"\n" in rest or len(rest) > _MOST_PENDING_BYTES:
                     return False
             if rest or built.faults() != _Faults():
                 return False

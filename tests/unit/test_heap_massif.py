@@ -2,16 +2,19 @@
 
 import bz2
 import gzip
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from footprint.errors import InputError, UnsupportedError
+from footprint.heap import massif as massif_reader
 from footprint.heap.call_tree_builder import read_label
 from footprint.heap.formats import looks_like_profile, read_profile
 from footprint.heap.massif import read_massif
 from footprint.heap.profile import CallTree, Counted, Frame, HeapSnapshot, Profile
+from footprint.system import decompression
 from tests.calltrees import stack
 from tests.heapjoins import end, moment
 from tests.massifwriter import ROOT, Line, Moment, massif
@@ -239,6 +242,26 @@ def test_a_damaged_tree_is_left_out_and_its_snapshot_kept(old: bytes, new: bytes
     assert profile.peak_index == 1
     assert profile.snapshots[1].tree is None
     assert "heap-tree-unread" in slugs(profile)
+
+
+def test_a_damaged_tree_is_not_read_on_from_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands behind the damage was split again with each piece: a tree of 15 MB took 11 seconds."""
+    monkeypatch.setattr(decompression, "_PLAIN_PIECE_BYTES", 1 << 8)
+    pieces: list[bytes] = []
+
+    def kept(text: memoryview, start: int, end: int) -> Iterator[bytes]:
+        for piece in decompression.plain_pieces(text, start, end):
+            pieces.append(piece)
+            yield piece
+
+    monkeypatch.setattr(massif_reader, "plain_pieces", kept)
+    lines = tuple(Line(1, f"0x2: f{number} (in /p)") for number in range(100))
+    text = massif([Moment(1, 100, tree=Line(100, ROOT, lines))])
+    for whole, most_pieces in ((text, len(text)), (text.replace(b" n0: ", b" damage\n n0: ", 1), 1)):
+        pieces.clear()
+        profile = read_profile(whole, "a text", lambda profile: profile.detailed_places)
+        assert profile == read(whole)
+        assert 0 < len(pieces) <= most_pieces
 
 
 def test_a_damaged_snapshot_is_left_out() -> None:
