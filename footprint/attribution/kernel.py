@@ -311,7 +311,7 @@ def inode_cost(charges: "Iterable[ChargedFile]", page_bytes: int, constants: Ker
         cost = charge.cost
         if cost.own_bytes and not charge.file.is_kernel_buffer:
             size_bytes += 0 if cost.descriptor_count else max(0, open_bytes - constants.file_bytes)
-            entry_count = max(0, cost.own_bytes - charge.file.huge_bytes) // page_bytes
+            entry_count = max(0, cost.own_bytes - charge.huge_bytes) // page_bytes
             while entry_count > 1:
                 entry_count = -(-entry_count // _INDEX_PLACES)
                 size_bytes += entry_count * constants.index_node_bytes

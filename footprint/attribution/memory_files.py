@@ -38,11 +38,13 @@ class ChargedFile(NamedTuple):
         file: The file, as the first of them has it.
         cost: What it costs them.
         least_bytes: What is surely theirs, where it is not certain that nobody else keeps the file.
+        huge_bytes: The part of it that is mapped by huge pages, as the process with the most of them has it.
     """
 
     file: MemoryFile
     cost: MemoryFileCost
     least_bytes: int
+    huge_bytes: int
 
 
 def charge_files(snapshots: Sequence[Snapshot], *, is_partial: bool = False) -> tuple[ChargedFile, ...]:
@@ -153,7 +155,7 @@ def _charge(
         keeper_pids=others[:_MOST_KEEPERS],
         evidence=evidence,
     )
-    return ChargedFile(first, cost, least_bytes)
+    return ChargedFile(first, cost, least_bytes, max(file.huge_bytes for file in same))
 
 
 def _buffer_bytes(usage: _FileUsage, share_bytes: int, keepers: FileKeepers | None) -> tuple[int, int]:

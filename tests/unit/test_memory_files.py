@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from footprint.attribution.group import group_up
-from footprint.attribution.kernel import INODES
+from footprint.attribution.kernel import BUILT_IN, INODES, inode_cost
 from footprint.attribution.memory_files import ChargedFile, charge_files
 from footprint.attribution.process_audit import audit_snapshot
 from footprint.members import replace
@@ -157,6 +158,17 @@ def test_huge_pages_have_no_index() -> None:
     huge = block(JIT[0], Rss=4096, Pss=4096, Private_Dirty=4096, ShmemPmdMapped=4096)
     assert index_of(process(huge, holds={MEMFD: 4 * MIB}, keepers=kept_by(10))) == INODE_BYTES
     assert index_of(process(huge, holds={MEMFD: 4 * MIB + 256 * KIB}, keepers=kept_by(10))) == INODE_BYTES + 592
+
+
+def test_huge_pages_have_no_index_whichever_process_has_mapped_them_whole() -> None:
+    blocks = [
+        block(JIT[0], Rss=4096, Pss=1365, Shared_Dirty=4096, ShmemPmdMapped=huge_kib) for huge_kib in (4096, 2048, 0)
+    ]
+    processes = [
+        process(one, pid=pid, holds={MEMFD: 4 * MIB}, keepers=kept_by(10, 11, 12)) for pid, one in enumerate(blocks, 10)
+    ]
+    for same in permutations(processes):
+        assert inode_cost(charge_files(same), 4 * KIB, BUILT_IN).size_bytes == INODE_BYTES
 
 
 def test_a_file_that_is_open_and_not_mapped_costs_what_it_holds() -> None:
