@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from footprint.errors import Note
 from footprint.members import NamedTuple, json_members
 from footprint.model.row import Evidence
-from footprint.process.descriptions import OpenFile, OpenFileKind
+from footprint.process.descriptions import OpenFile, OpenFileKind, device_name
 from footprint.process.mappings import Mapping
 from footprint.process.status import KernelHoldings, Status
 from footprint.text.units import counted, decimal, format_bytes
@@ -230,6 +230,8 @@ _WATCH_BYTES: Final = {OpenFileKind.EPOLL: 238, OpenFileKind.INOTIFY: 86}
 _EMBEDDED_SLOTS: Final = 64
 _SLOT_BYTES: Final = 8.25
 _INDEX_PLACES: Final = 64
+# struct shmid_kernel of a SysV segment, which has an open file of its own beside those of its mappings.
+_SEGMENT_BYTES: Final = 256 + _OWNER_BYTES
 
 
 class KernelCost(NamedTuple):
@@ -277,7 +279,8 @@ def kernel_costs(
     if status is None or status.page_table_bytes is None or status.thread_count is None:
         return ()
     threads = status.thread_count
-    objects_bytes = constants.process_bytes + threads * constants.thread_bytes + _known_bytes(mappings, constants)
+    objects_bytes = constants.process_bytes + threads * constants.thread_bytes
+    objects_bytes += _known_bytes(mappings, open_files, constants)
     objects_bytes += max(0, mapping_count - len(mappings)) * constants.usual_mapping_bytes
     if (status.descriptor_slot_count or 0) > _EMBEDDED_SLOTS:
         objects_bytes += int((status.descriptor_slot_count or 0) * _SLOT_BYTES)
@@ -304,6 +307,7 @@ def inode_cost(charges: "Iterable[ChargedFile]", page_bytes: int, constants: Ker
     file is a tree, by which the kernel finds its pages. A node has 64 places, for pages or for nodes of the level below
     (include/linux/xarray.h); it is charged to the same control group as the pages. Files with holes have more nodes;
     one page needs none, nor do huge pages that are mapped as a whole. Buffers of the kernel have no inode of their own.
+    A SysV segment has a structure and an open file besides.
     """
     open_bytes = constants.open_file_bytes.get(OpenFileKind.MEMORY, _OPEN_FILE_BYTES[OpenFileKind.MEMORY])
     size_bytes = 0
@@ -311,6 +315,7 @@ def inode_cost(charges: "Iterable[ChargedFile]", page_bytes: int, constants: Ker
         cost = charge.cost
         if cost.own_bytes and not charge.file.is_kernel_buffer:
             size_bytes += 0 if cost.descriptor_count else max(0, open_bytes - constants.file_bytes)
+            size_bytes += _SEGMENT_BYTES + constants.file_bytes if charge.file.is_segment else 0
             entry_count = max(0, cost.own_bytes - charge.huge_bytes) // page_bytes
             while entry_count > 1:
                 entry_count = -(-entry_count // _INDEX_PLACES)
@@ -360,11 +365,14 @@ def _open_file_costs(open_files: Sequence[OpenFile], constants: KernelConstants)
     return (KernelCost("[open descriptors]", open_bytes, evidence),) if open_bytes else ()
 
 
-def _known_bytes(mappings: Sequence[Mapping], constants: KernelConstants) -> int:
+def _known_bytes(mappings: Sequence[Mapping], open_files: Sequence[OpenFile], constants: KernelConstants) -> int:
     """Compute the kernel's cost of the mappings that are known."""
     objects = count_objects(mappings)
+    # A mapping keeps the open file that it was made from: where that is open, its price has it.
+    opened = {(device_name(file.device), file.inode) for file in open_files if file.device}
+    both_count = len(opened.intersection([(m.device, m.inode) for m in mappings])) if opened else 0
     return (
         objects.mapping_count * constants.mapping_bytes
         + objects.written_count * constants.written_bytes
-        + objects.file_count * constants.file_bytes
+        + (objects.file_count - both_count) * constants.file_bytes
     )

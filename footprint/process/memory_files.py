@@ -73,6 +73,11 @@ class MemoryFile(NamedTuple):
         return self.name.startswith(KERNEL_BUFFERS)
 
     @property
+    def is_segment(self) -> bool:
+        """Whether it is a SysV segment."""
+        return self.identity[0] == _SEGMENTS
+
+    @property
     def has_name(self) -> bool:
         """Whether others can open it by its name."""
         return not self.name.startswith(_UNNAMED) and not self.name.endswith(DELETED)

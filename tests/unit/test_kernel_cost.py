@@ -1,5 +1,7 @@
 """What a process costs beside its own pages. The expected figures name the constants once more, in full."""
 
+import os
+
 import pytest
 
 from footprint.attribution.kernel import (
@@ -349,6 +351,23 @@ def test_the_inode_of_a_file_in_memory_that_no_descriptor_holds_has_what_its_pri
     assert inode_cost(closed, 4_096, BUILT_IN).size_bytes == 500 * (1_159 - 200)
     measured = BUILT_IN._replace(open_file_bytes={OpenFileKind.MEMORY: 1_300})
     assert inode_cost(closed[:1], 4_096, measured).size_bytes == 1_300 - 200
+
+
+def test_a_segment_has_an_open_file_and_a_structure_of_its_own_beside_the_file_of_its_mapping() -> None:
+    # 500 segments of one page: the kernel memory of the cgroup grew by 1,834 bytes each, of which a mapping has 400.
+    segment = charge_open(MemoryFile(("SYSV", 9), "/SYSV00000000 (deleted)", 4_096, (), ()))
+    assert inode_cost([segment], 4_096, BUILT_IN).size_bytes == 959 + 200 + 256 + 8
+
+
+def test_a_file_that_is_open_and_mapped_has_one_open_file() -> None:
+    # 500 memfds of one page: the kernel memory of the cgroup grew by as much open as closed.
+    mapped = [mapping("/memfd:x (deleted)", inode=9), mapping("/memfd:x (deleted)", inode=9), mapping("/x", inode=7)]
+    device = os.makedev(0xFE, 0)
+    same, other = (OpenFile(5, OpenFileKind.MEMORY, device, inode) for inode in (9, 8))
+    closed_bytes = objects_bytes(1, 3, mappings=mapped)
+    assert objects_bytes(1, 3, mappings=mapped, open_files=[other]) == closed_bytes
+    assert objects_bytes(1, 3, mappings=mapped, open_files=[same, same, other]) == closed_bytes - 200
+    assert objects_bytes(1, 3, mappings=mapped, open_files=[same._replace(device=0)]) == closed_bytes
 
 
 def test_a_bpf_map_costs_what_its_fdinfo_tells() -> None:
