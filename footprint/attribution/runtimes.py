@@ -26,6 +26,8 @@ _GO_SECTIONS: Final = frozenset({".go.buildinfo", ".gopclntab", ".data.rel.ro.go
 _GO_ARENA_BYTES: Final = {True: 64 << 20, False: 4 << 20}
 # Below this address the compressed pointers of a JVM reach the heap without a base; nothing else is placed there.
 _JAVA_HEAP_END: Final = 32 << 30
+# Where a heap ends that fits below it; the space for classes begins there, or ends lower.
+_JAVA_SMALL_HEAP_END: Final = 4 << 30
 # CompressedClassSpaceSize, where nobody sets it.
 _JAVA_CLASSES_BYTES: Final = 1 << 30
 _SANITIZER: Final = lazy_pattern(r"lib(?:clang_rt\.)?(asan|hwasan|msan|tsan)\b.*\.so.*")
@@ -217,7 +219,9 @@ def _java_classes_above_heap(mappings: Sequence[Mapping]) -> set[int]:
         end_addr, is_free = mappings[run[-1]].end_addr, mappings[run[-1]].permissions == "---p"
         start_addr = end_addr - _JAVA_CLASSES_BYTES
         first = next((m for m in map(mappings.__getitem__, run) if m.start_addr <= start_addr < m.end_addr), None)
-        if is_free and first is not None and first.is_mapped_writable and end_addr <= _JAVA_HEAP_END:
+        # Without compressed class pointers there is no such space, and a heap of generations has free parts as well.
+        is_in_reach = end_addr <= _JAVA_HEAP_END and end_addr != _JAVA_SMALL_HEAP_END
+        if is_in_reach and is_free and first is not None and first.is_mapped_writable:
             classes.update([index for index in run if mappings[index].start_addr >= start_addr])
     return classes
 

@@ -283,7 +283,15 @@ def test_the_heap_of_a_jvm_is_no_arena(collector: str, tmp_path: Path) -> None:
 
 
 @needs("java", "javac", "jcmd")
-@pytest.mark.parametrize("options", [("-Xmx100m",), ("-Xmx600m",), ("-Xmx100m", "-XX:-UseCompressedOops")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-Xmx100m",),
+        ("-Xmx600m",),
+        ("-Xmx100m", "-XX:-UseCompressedOops"),
+        ("-Xms600m", "-Xmx1200m", "-XX:-UseCompressedClassPointers"),
+    ],
+)
 def test_without_an_archive_the_classes_of_a_jvm_are_not_its_heap(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "Kept.java").write_text(JAVA)
     subprocess.run(["javac", "-d", str(tmp_path), str(tmp_path / "Kept.java")], check=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -534,6 +535,19 @@ def test_without_an_archive_the_space_for_classes_lies_above_the_heap(heap_start
     named = [owner for owner, _, _ in owners(parts_of([*rows, mapped(B, 1, "r-xp", 0, library)]))]
     first = "[java heap]" if heap_start < 1 << 32 else "[anonymous]"
     assert named[:6] == [first, *["[anonymous]"] * 5]
+
+
+def test_the_second_generation_of_a_jvm_without_a_space_for_classes_is_its_heap() -> None:
+    # OpenJDK 17, -Xshare:off -XX:-UseCompressedClassPointers -XX:+UseSerialGC -Xms600m -Xmx1200m: GC.heap_info says
+    # that the heap ends at 4 GiB. What lies 1 GiB below its end is of the first generation.
+    library = FileKey("08:01", 13, "/usr/lib/jvm/lib/server/libjvm.so")
+    places = [0xB5000000, 0xC4A70000, 0xCE000000, 0xED4CF000, 1 << 32]
+    rows = [
+        mapped(start, (end - start) // PAGE, permissions, flags=HEAP_FLAGS)
+        for (start, end), permissions in zip(pairwise(places), ("rw-p", "---p", "rw-p", "---p"), strict=True)
+    ]
+    named = [owner for owner, _, _ in owners(parts_of([*rows, mapped(B, 1, "r-xp", 0, library)]))]
+    assert named[:4] == ["[java heap]"] * 4
 
 
 def test_arenas_of_a_go_program_are_its_heap_though_stacks_of_threads_lie_there() -> None:
