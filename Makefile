@@ -43,10 +43,10 @@ demo: $(RUNTIME) ## start a sample program and show where its memory goes, and w
 test: $(DEV) ## run the tests that pass on any machine
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-# The tests of one file stay together, since some of them share what they build. About half of the time they wait: for a
-# group to settle, a process to start, a second to pass. So three run on two processors.
+# The tests of one file stay together, since some of them share what they build. Half of their time they wait, but with
+# more at once than processors some miss the moment that they wait for.
 test-host: $(DEV) ## run the tests that compare with the programs, tools, kernel and browser of this machine
-	$(BIN)/pytest -n $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)) --dist loadfile $(if $(filter tests/%,$(ARGS)),,tests/host) $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(if $(filter tests/%,$(ARGS)),,tests/host) $(ARGS)
 
 # Takes root, and what tests/vm/machine.sh names. The images stay in build/vm. ARGS="-k swap" goes on to pytest there.
 test-vm: $(DEV) ## boot other systems in an emulator, and run the tests of tests/vm there
