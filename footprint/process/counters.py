@@ -147,7 +147,7 @@ class CounterReader:
             if not self._thread:
                 raise
             # The thread that has shown them has ended, which another one may have outlived.
-            self._has_live_thread()
+            self._follow_live_thread()
             pages, descriptor_count = self._text("statm"), self._count_descriptors()
         is_due = now >= self._next_share
         size = pages.partition(b" ")[0]
@@ -157,7 +157,7 @@ class CounterReader:
             return self._last
         status = self._text("status")
         counters = parse_counters(status)
-        if counters is None and self._has_live_thread():
+        if counters is None and self._follow_live_thread():
             pages, status = self._text("statm"), self._text("status")
             counters = parse_counters(status)
         if counters is None:
@@ -185,8 +185,8 @@ class CounterReader:
                 os.close(self._files[name])
             self._files[name] = descriptor
 
-    def _has_live_thread(self) -> bool:
-        """Return whether another thread of a process has its memory, which is then read through that thread."""
+    def _follow_live_thread(self) -> bool:
+        """Read on through another thread of the process that has its memory; return whether there is such a thread."""
         with suppress(OSError):
             folder = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder)
             try:

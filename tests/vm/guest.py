@@ -130,7 +130,7 @@ class Group:
         return [pid for pid in map(int, (self.path / "cgroup.procs").read_text().split()) if pid != self._launcher.pid]
 
     def swap_out(self, least_bytes: int) -> None:
-        """Let the kernel reclaim memory of the group until so much of it is in swap."""
+        """Write memory of the group to swap until so much of it is there."""
 
         def swapped() -> bool:
             # A request ends early where the kernel meets pages that were just used: only the next one takes them.
