@@ -10,12 +10,7 @@ from typing import Final, NamedTuple
 
 from footprint.attribution.cost_models import ForkParent, how_many_fit
 from footprint.attribution.kernel import BUILT_IN, INODES, KernelConstants, KernelCost, inode_cost, kernel_costs
-from footprint.attribution.memory_files import (
-    ChargedFile,
-    charge_files,
-    count_with_files,
-    own_shared_bytes,
-)
+from footprint.attribution.memory_files import ChargedFile, charge_files, count_with_files, own_shared_bytes
 from footprint.attribution.owned_range import count_each
 from footprint.attribution.process_audit import kernel_with_inodes, total_up
 from footprint.errors import UsageError
