@@ -155,6 +155,9 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
         if code in _FAILS_BY_ACCESS:
             raise AccessError(path, str(error)) from error
         raise InputError(path, f"it is not a history, or it is damaged: {error}") from error
+    except MemoryError as error:
+        # SQLite says so of a record that claims 4 GiB, whatever memory there is.
+        raise InputError(path, "it is not a history, or it is damaged: a record is larger than memory") from error
     except (OSError, ValueError) as error:
         raise AccessError(path, cause_of(error)) from error
 
@@ -177,7 +180,9 @@ def _check(database: sqlite3.Connection, path: str) -> None:
     if version > _VERSION:
         raise UnsupportedError(path, f"it is a history of version {version}; this footprint reads {_VERSION}")
     schema = database.execute(
-        "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        "SELECT name, sql FROM sqlite_master "
+        # What SQLite adds: the index of a constraint, and the statistics of ANALYZE; no trigger or view by such a name.
+        "WHERE NOT (name LIKE 'sqlite\\_%' ESCAPE '\\' AND (type = 'table' OR sql IS NULL))"
     ).fetchall()
     if version != _VERSION or dict(schema) != _TABLES or len(schema) != len(_TABLES):
         raise InputError(path, "its tables are not those of a history")

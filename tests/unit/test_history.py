@@ -192,6 +192,9 @@ def damaged(path: Path, *statements: str) -> str:
     return str(path)
 
 
+TRIGGER = "CREATE TRIGGER t AFTER INSERT ON part BEGIN DELETE FROM figure; END"
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -209,13 +212,29 @@ def damaged(path: Path, *statements: str) -> str:
         "DROP TABLE part",
         "ALTER TABLE part ADD COLUMN another",
         "CREATE VIEW more AS WITH RECURSIVE a(b) AS (SELECT 1 UNION ALL SELECT b FROM a) SELECT * FROM a",
-        "CREATE TRIGGER t AFTER INSERT ON part BEGIN DELETE FROM figure; END",
+        TRIGGER,
     ],
 )
 def test_what_no_footprint_would_write_is_one_error(tmp_path: Path, statement: str) -> None:
     path = damaged(tmp_path / "history", statement)
     with pytest.raises(InputError):
         read_recordings(path)
+
+
+def test_a_trigger_under_a_name_of_sqlite_is_refused_before_it_runs(tmp_path: Path) -> None:
+    path = damaged(
+        tmp_path / "history",
+        TRIGGER,
+        "PRAGMA writable_schema = 1",
+        "UPDATE sqlite_master SET name = 'sqlite_t', sql = replace(sql, ' t ', ' sqlite_t ') WHERE name = 't'",
+    )
+    for act in (lambda: write_recording(path, SECOND), lambda: read_recordings(path)):
+        with pytest.raises(InputError, match="its tables are not those of a history"):
+            act()
+
+
+def test_what_sqlite_keeps_beside_the_tables_of_a_history_is_no_damage(tmp_path: Path) -> None:
+    assert read_recordings(damaged(tmp_path / "history", "ANALYZE")) == (FIRST,)
 
 
 def test_a_history_of_a_newer_footprint_is_told_as_such(tmp_path: Path) -> None:
@@ -239,6 +258,23 @@ def test_a_damaged_file_is_one_error(tmp_path: Path, change: Callable[[bytes], b
     write_recording(str(path), FIRST)
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InputError, match=cause):
+        read_recordings(str(path))
+
+
+def test_a_record_that_claims_4_gib_is_damage_and_no_lack_of_memory(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    owners = {f"[{'x' * 100} {number}]": number for number in range(9)}
+    write_recording(str(path), FIRST._replace(parts={"private_bytes": owners}))
+    data = bytearray(path.read_bytes())
+    cell = data.index(b"[xxx") - len("private_bytes") - 1
+    # Of a record its length (2^32 - 1, at which SQLite says that memory is short), the length of its header, the types
+    # of its columns: the number 1, a text of 1,000 bytes, an empty text, the number 0.
+    record = b"\x8f\xff\xff\xff\x7f" + b"\x06" + b"\x09\x8f\x5d\x0d\x08"
+    page = cell - cell % 4096
+    first = min(page + int.from_bytes(data[at : at + 2]) for at in range(page + 8, page + 26, 2))
+    data[first : first + len(record)] = record
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="it is not a history, or it is damaged"):
         read_recordings(str(path))
 
 
