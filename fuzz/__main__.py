@@ -1,8 +1,9 @@
 """Fuzz all targets, or those that are named: `python -m fuzz [--seconds N] [TARGET...]`, one on each processor.
 
 `python -m fuzz --blind --inputs N [--seed S] [TARGET...]` reads N damaged inputs in each family, without Atheris, one
-after the other. A finding is an input that raises an error which its target may not raise, takes more than 5 seconds,
-or 500 MB. It is written to `fuzz/findings/TARGET`, and the exit code is 1.
+after the other; one seed gives the same inputs, so that a check ends alike wherever it runs. A finding is an input that
+raises an error which its target may not raise, takes more than 5 seconds, or 500 MB. It is written to
+`fuzz/findings/TARGET`, and the exit code is 1.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from fuzz.findings import FOLDER, LONGEST_SECONDS, MOST_MEMORY_MB
 from fuzz.seeds import LARGEST_BYTES, write_seeds
 from fuzz.targets import TARGETS
 
+_PROCESSOR_COUNT: Final = os.cpu_count() or 1
 _COUNT: Final = re.compile(r"stat::number_of_executed_units: *(\d+)|^#(\d+)", re.MULTILINE)
 
 
@@ -32,28 +34,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("target", nargs="*", choices=[[], *TARGETS], help="the targets; all if none is named")
     parser.add_argument("--seconds", type=float, default=60, help="how long in all (default: 60)")
     parser.add_argument("--blind", action="store_true", help="without Atheris, each family of readers in its turn")
-    parser.add_argument("--inputs", type=int, default=10_000, help="how many for a family of --blind (default: 10000)")
+    parser.add_argument("--inputs", type=int, help="how many for a target, whatever time it takes (--blind: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="the chance of --blind; one seed gives the same inputs")
     args = parser.parse_args(arguments)
     names = args.target or list(TARGETS)
     before = set(_findings())
+    has_ended = True
     if args.blind:
-        fuzz_blindly(names, args.inputs, args.seed)
+        fuzz_blindly(names, args.inputs or 10_000, args.seed)
     else:
-        _fuzz_all(names, args.seconds)
+        has_ended = _fuzz_all(names, _end(args.inputs, args.seconds, len(names)))
     new = sorted(set(_findings()) - before)
     for path in new:
         print(_shown(path))  # noqa: T201 # the same
-    return int(bool(new))
+    return int(bool(new) or not has_ended)
 
 
-def _fuzz_all(names: Sequence[str], seconds: float) -> None:
-    """Fuzz targets with Atheris, as many at once as there are processors, for so long in all."""
-    at_once = os.cpu_count() or 1
-    each = max(1, round(seconds * at_once / len(names)))
-    with ThreadPoolExecutor(at_once) as pool:
-        for name, count in zip(names, pool.map(lambda name: _fuzz(name, each), names), strict=True):
+def _end(input_count: int | None, seconds: float, target_count: int) -> str:
+    """Return the option of libFuzzer that ends the run of a target: after so many inputs, or its share of the time."""
+    if input_count is not None:
+        return f"-runs={input_count}"
+    return f"-max_total_time={max(1, round(seconds * _PROCESSOR_COUNT / target_count))}"
+
+
+def _fuzz_all(names: Sequence[str], end: str) -> bool:
+    """Fuzz targets with Atheris, as many at once as there are processors; return whether all came to their end."""
+    counts = []
+    with ThreadPoolExecutor(_PROCESSOR_COUNT) as pool:
+        for name, count in zip(names, pool.map(lambda name: _fuzz(name, end), names), strict=True):
             print(f"{name}: {count:,} inputs", flush=True)  # noqa: T201 # the answer
+            counts.append(count)
+    return all(counts)
 
 
 def _shown(path: Path) -> str:
@@ -67,14 +78,13 @@ def _findings() -> Iterator[Path]:
     return (path for path in FOLDER.glob("*/*") if path.suffix != ".txt")
 
 
-def _fuzz(name: str, seconds: int) -> int:
-    """Fuzz one target; return how many inputs it has read."""
+def _fuzz(name: str, end: str) -> int:
+    """Fuzz one target; return how many inputs it has read, 0 if it did not come to its end."""
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as corpus:
         write_seeds(name, Path(corpus))
         options = {
-            "max_total_time": seconds,
             "timeout": LONGEST_SECONDS,
             "rss_limit_mb": MOST_MEMORY_MB,
             "max_len": LARGEST_BYTES,
@@ -82,10 +92,11 @@ def _fuzz(name: str, seconds: int) -> int:
             "artifact_prefix": f"{folder}/",
         }
         shown = [f"-{option}={value}" for option, value in options.items()]
-        command = [sys.executable, "-m", "fuzz.run", name, "--keep", str(folder), *shown, corpus]
+        command = [sys.executable, "-m", "fuzz.run", name, "--keep", str(folder), end, *shown, corpus]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)  # noqa: S603
     if done.returncode:
         print(done.stderr[-4000:], file=sys.stderr)  # noqa: T201 # what ended it
+        return 0
     counts = [int(match[1] or match[2]) for match in _COUNT.finditer(done.stderr)]
     return max(counts, default=0)
 
