@@ -40,6 +40,7 @@ class Process:
     name: bytes = b"work"
     state: str = "S"
     stack_addr: int = 0
+    flags: int = 0
 
 
 @dataclass
@@ -53,11 +54,14 @@ class Machine:
     audit_cost_seconds: float = 0.0
     records: list[Record] = field(default_factory=list)
     audits_fail: bool = False
+    listed: set[int] = field(default_factory=set)
 
     def stat(self, pid: int) -> Stat | None:
         one = self.processes.get(pid)
         return (
-            None if one is None else Stat(one.name, one.state, one.parent_pid, 1, 0, one.start_ticks, 0, one.stack_addr)
+            None
+            if one is None
+            else Stat(one.name, one.state, one.parent_pid, 1, one.flags, one.start_ticks, 0, one.stack_addr)
         )
 
     def read(self) -> Iterator[Forked | Executed | Exited | TaskEnd]:
@@ -83,7 +87,10 @@ class Machine:
         events = cast("KernelEvents", self) if has_events else None
         chosen = list(self.processes)
         roster = Roster(
-            lambda: chosen if has_events else list(self.processes), events, has_children=has_children, name=name
+            lambda: [*chosen, *self.listed] if has_events else list(self.processes),
+            events,
+            has_children=has_children,
+            name=name,
         )
         return Watcher(BEGAN._replace(every_ms=every_ms), roster, self.sources())
 
@@ -563,7 +570,7 @@ def test_a_name_finds_what_executes_it_later_and_what_came_and_went(machine: Mac
     watcher = machine.watcher(has_events=True, has_children=False, name="worker")
     watcher.tick(0)
     machine.processes |= {200: Process(name=b"worker"), 201: Process(name=b"other")}
-    machine.events = [Executed(200), Executed(201), TaskEnd(300, 300, 1, "worker", 3 * MIB, 0)]
+    machine.events = [Executed(200), Executed(201), Exited(300, 0), TaskEnd(300, 300, 1, "worker", 3 * MIB, 0)]
     watcher.tick(1)
     assert life(machine)[1:] == [(2, 200, "worker"), (3, 300, "worker"), (3, 3 * MIB, "taskstats", None)]
 
@@ -596,3 +603,132 @@ def test_of_three_processes_with_one_pid_in_a_turn_each_has_its_own_peak(machine
     peaks = [(one.came.command, one.peak_resident_bytes) for one in watcher.timeline.ended.values()]
     assert peaks == [("work", 5 * MIB), ("short", 7 * MIB)]
     assert [one.came.pid for one in watcher.timeline.alive.values()] == [1, 100]
+
+
+# --- PIDs that are given again, and events that come between two readings ---------------------------------------------
+
+
+def peaks(watcher: Watcher) -> list[tuple[int, str, int]]:
+    """Return the PID, command and peak in MiB of each process that has ended."""
+    ended = watcher.timeline.ended.values()
+    return [(one.came.pid, one.came.command, (one.peak_resident_bytes or 0) // MIB) for one in ended]
+
+
+def test_the_end_of_a_foreign_process_is_not_that_of_a_child_with_its_pid(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(start_ticks=7, parent_pid=100)
+    machine.events = [Exited(200, 0), Forked(100, 200), TaskEnd(200, 200, 50, "cron", 9 * MIB, 0)]
+    machine.listed = {200}
+    for second in (1, 2):
+        watcher.tick(second)
+    assert life(machine) == [(1, 100, "work"), (2, 200, "work")]
+    assert watcher.timeline.process_count == 2
+
+
+def test_a_child_that_has_ended_has_its_own_peak_where_a_foreign_process_had_its_pid(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    ends = [TaskEnd(200, 200, 50, "cron", 9 * MIB, 0), TaskEnd(200, 200, 100, "true", MIB, 0)]
+    machine.events = [Exited(200, 0), Forked(100, 200), Exited(200, 0), Forked(50, 200), *ends]
+    for second in (1, 2):
+        watcher.tick(second)
+    assert peaks(watcher) == [(200, "true", 1)]
+
+
+def test_a_thread_that_has_ended_is_not_the_process_that_gets_its_id(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(start_ticks=7, parent_pid=100, name=b"sort")
+    machine.events = [Forked(100, 200), TaskEnd(200, 50, 1, "thread", 9 * MIB, 0)]
+    watcher.tick(1)
+    assert life(machine)[1:] == [(2, 200, "sort")]
+    del machine.processes[200]
+    machine.events = [Exited(200, 0), TaskEnd(200, 200, 100, "sort", 2 * MIB, 0)]
+    watcher.tick(2)
+    assert peaks(watcher) == [(200, "sort", 2)]
+
+
+@pytest.mark.parametrize("is_listed", [False, True], ids=["gone", "at its exit"])
+def test_what_taskstats_says_may_come_a_turn_before_the_fork(machine: Machine, *, is_listed: bool) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    if is_listed:
+        machine.listed = {200}
+        machine.processes[200] = Process(start_ticks=7, parent_pid=100, flags=4)
+    machine.events = [TaskEnd(200, 200, 100, "true", 5 * MIB, 0)]
+    watcher.tick(1)
+    machine.events = [Forked(100, 200), Executed(200)]
+    watcher.tick(2)
+    machine.processes.pop(200, None)
+    machine.events = [Exited(200, 0)]
+    watcher.tick(3)
+    watcher.tick(4)
+    assert peaks(watcher) == [(200, "true", 5)]
+    assert watcher.timeline.process_count == 2
+
+
+def test_a_process_at_its_exit_does_not_come_again(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.listed = {200}
+    machine.processes[200] = Process(start_ticks=7, parent_pid=100, flags=4)
+    machine.events = [Forked(100, 200), TaskEnd(200, 200, 100, "true", MIB, 0)]
+    watcher.tick(1)
+    machine.events = [Exited(200, 0)]
+    watcher.tick(2)
+    watcher.tick(3)
+    assert life(machine)[1:] == [(2, 200, "true"), (2, MIB, "taskstats", 0)]
+
+
+def test_a_listed_process_that_is_gone_when_it_is_looked_at_is_no_member(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    machine.listed = {200}
+    watcher.tick(0)
+    # A foreign process gets its PID.
+    machine.listed = set()
+    machine.events = [Forked(50, 200), Forked(200, 201), Exited(201, 0), TaskEnd(201, 201, 200, "cron", MIB, 0)]
+    watcher.tick(1)
+    machine.events = [Exited(200, 0), TaskEnd(200, 200, 50, "cron", MIB, 0)]
+    watcher.tick(2)
+    watcher.tick(3)
+    assert life(machine) == [(1, 100, "work")]
+
+
+def test_events_from_before_its_fork_are_those_of_an_earlier_process_with_its_pid(machine: Machine) -> None:
+    machine.processes |= {100: Process(), 200: Process(start_ticks=7, parent_pid=100)}
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.events = [
+        Forked(200, 201),
+        Exited(201, 0),
+        Executed(200),
+        Exited(200, 0),
+        Forked(100, 200),
+        TaskEnd(201, 201, 200, "cron", 9 * MIB, 0),
+        TaskEnd(200, 200, 50, "cron", 9 * MIB, 0),
+    ]
+    watcher.tick(1)
+    watcher.tick(2)
+    assert life(machine) == [(1, 100, "work"), (2, 200, "work")]
+    assert watcher.pids == (100, 200)
+
+
+def test_a_process_of_a_name_that_ends_between_two_readings_of_the_events_is_counted_once(machine: Machine) -> None:
+    machine.processes[100] = Process(name=b"worker")
+    watcher = machine.watcher(has_events=True, has_children=False, name="worker")
+    watcher.tick(0)
+    machine.events = [TaskEnd(300, 300, 1, "worker", 3 * MIB, 0)]
+    watcher.tick(1)
+    machine.processes[300] = Process(name=b"worker", state="Z")
+    machine.events = [Executed(300), Exited(300, 0)]
+    watcher.tick(2)
+    watcher.tick(3)
+    assert peaks(watcher) == [(300, "worker", 3)]
+    assert watcher.timeline.process_count == 2

@@ -90,6 +90,8 @@ class _CommandWatch:
 
     def begin(self, pid: int, *, adopter: int | None) -> None:
         """Put the program into the cgroup, before it executes anything."""
+        # What has happened by now is of processes that had its PID before.
+        self.watcher.refresh(self._session.seconds)
         self._root, self._adopter = pid, adopter
         # It has the limits that it would have by itself.
         resource.prlimit(pid, resource.RLIMIT_NOFILE, self._session.own_file_limits)

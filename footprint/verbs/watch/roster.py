@@ -1,7 +1,8 @@
 """The processes of a target: which are there now, and which came and ended between two looks."""
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ from footprint.process.status import read_stat
 from footprint.series.records import Came, Ended
 from footprint.text.command_line import command_line
 
+_Event = Forked | Executed | Exited | TaskEnd
 Chooser = Callable[[], Collection[int]]
 """Finds the processes of a target that are there now."""
 
@@ -44,7 +46,6 @@ class _SeenEnd:
 
     def __init__(self) -> None:
         self.status: int | None = None
-        self.end: TaskEnd | None = None
         self.peak_bytes: int | None = None
         self.turn = 0
 
@@ -78,8 +79,12 @@ class Roster:
         self._turn = 0
         self._last_number = 0
         self._ends: dict[int, _SeenEnd] = {}
-        # What taskstats says in this turn, by PID: of each PID the first record is the first to be used.
-        self._task_ends: dict[int, list[TaskEnd]] = {}
+        # What taskstats said in the last turn of processes whose events are read in this one.
+        self._early_ends: list[TaskEnd] = []
+        # By PID, how often the rest of the events of this turn says that its process has ended.
+        self._coming_ends: Counter[int] = Counter()
+        # Members whose fork may not have been read yet: events of their PIDs before it are those of earlier processes.
+        self._unforked: set[int] = set()
         self._unnamed: dict[int, int | None] = {}
         self._gone: dict[int, int | None] = {}
         self.members: dict[int, RosterMember] = {}
@@ -95,13 +100,7 @@ class Roster:
         ms = round(seconds * 1000)
         self._turn += 1
         if self._events is not None:
-            events = list(self._events.read())
-            self._task_ends = {}
-            for event in events:
-                if isinstance(event, TaskEnd):
-                    self._task_ends.setdefault(event.pid, []).append(event)
-            for event in events:
-                yield from self._on_event(event, ms)
+            yield from self._on_events(self._events.read(), ms)
             yield from self._ended(ms)
         if seconds >= self._next_choice:
             began = work_seconds()
@@ -118,7 +117,9 @@ class Roster:
         """Add a process, unless it is a member; one that has ended by now is named at its end."""
         # A later process may have its PID by now.
         stat = None if has_ended else read_stat(pid)
-        if pid == os.getpid() or (stat is not None and stat.has_ended and parent_pid is None):
+        # One that is listed at its exit, or is gone by now, is what its events say.
+        is_ended = stat is None or (stat.is_dead and stat.thread_count < 2)
+        if pid == os.getpid() or (is_ended and parent_pid is None):
             return
         member = self.members.get(pid)
         if stat is not None and self._gone.get(pid) == stat.start_ticks:
@@ -134,6 +135,8 @@ class Roster:
         if member is not None:
             # Another process has its PID by now.
             yield from self._finish(pid, ms)
+        if self._events is not None:
+            self._unforked.add(pid)
         self._last_number += 1
         self.seen_count += 1
         if stat is None:
@@ -185,30 +188,47 @@ class Roster:
         else:
             self._end_of(pid).peak_bytes = peak_bytes
 
-    def _on_event(self, event: Forked | Executed | Exited | TaskEnd, ms: int) -> Iterator[Came | Ended]:
+    def _on_events(self, read: Iterable[_Event], ms: int) -> Iterator[Came | Ended]:
+        """Follow the events of a turn, in which a PID may be that of several processes, most of them not members."""
+        events, unmatched = _with_task_ends(read, self._early_ends)
+        forked = {event.pid for event in events if isinstance(event, Forked)}
+        self._unforked = {pid for pid in self._unforked & forked if self._is_there(pid)}
+        self._coming_ends = Counter(e.pid for e in (*events, *unmatched) if isinstance(e, Exited | TaskEnd))
+        for event in events:
+            self._coming_ends[event.pid] -= isinstance(event, Exited | TaskEnd)
+            if isinstance(event, Forked) or event.pid not in self._unforked:
+                yield from self._on_event(event, ms)
+                self._unforked.discard(event.pid)
+        last_turn, self._early_ends = set(self._early_ends), []
+        for end in unmatched:
+            if end in last_turn or end.pid in self._ends:
+                yield from self._on_task_end(end, ms)
+            else:
+                # Its process may be at its exit still, and its fork unread.
+                self._early_ends.append(end)
+
+    def _on_event(self, event: _Event, ms: int) -> Iterator[Came | Ended]:
         match event:
             case Forked(parent_pid, pid):
                 before = self._ends.get(pid)
                 if before is not None and before.status is not None:
                     # Its PID is given again.
                     yield from self._finish(pid, ms)
-                if self._has_children and parent_pid in self.members:
-                    yield from self.add(pid, parent_pid, ms, has_ended=bool(self._task_ends.get(pid)))
+                if self._has_children and parent_pid in self.members and parent_pid not in self._unforked:
+                    yield from self.add(pid, parent_pid, ms, has_ended=self._coming_ends[pid] > 0)
             case Executed(pid):
                 yield from self._on_execution(pid, ms)
             case Exited(pid, status):
                 if pid in self.members:
                     self._end_of(pid).status = status
-            case TaskEnd(pid):
-                ends = self._task_ends[pid]
-                # Another one was used for an earlier process with its PID.
-                if ends and ends[0] is event:
-                    del ends[0]
-                    yield from self._on_task_end(event, ms)
+            case TaskEnd():
+                yield from self._on_task_end(event, ms)
 
     def _on_execution(self, pid: int, ms: int) -> Iterator[Came | Ended]:
         member = self.members.get(pid)
-        stat = read_stat(pid) if member is not None or self._name is not None else None
+        # A later process may have its PID by now.
+        is_there = (member is not None or self._name is not None) and not self._coming_ends[pid]
+        stat = read_stat(pid) if is_there else None
         if stat is None:
             if member is not None:
                 # It was seen as a copy of its parent, and has ended: its end has the name of its last program.
@@ -222,14 +242,18 @@ class Roster:
 
     def _on_task_end(self, end: TaskEnd, ms: int) -> Iterator[Came | Ended]:
         if end.pid in self.members:
-            if end.group_pid in {0, end.pid}:
-                self._end_of(end.pid).end = end
-        elif self._name is not None and end.name == self._name and end.group_pid in {0, end.pid}:
+            yield from self._finish(end.pid, ms, end)
+        elif self._name is not None and end.name == self._name:
             # It came and ended between two looks.
             self._last_number += 1
             self.seen_count += 1
             yield Came(max(0, ms - end.lived_ms), self._last_number, end.pid, end.parent_pid, end.name)
             yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None, end.lived_ms)
+
+    def _is_there(self, pid: int) -> bool:
+        """Return whether a member is there, and no later process with its PID."""
+        member, stat = self.members.get(pid), read_stat(pid)
+        return member is not None and stat is not None and stat.start_ticks == member.start_ticks
 
     def _end_of(self, pid: int) -> _SeenEnd:
         end = self._ends.get(pid)
@@ -241,20 +265,43 @@ class Roster:
     def _ended(self, ms: int) -> Iterator[Came | Ended]:
         """Remove those that have ended; what taskstats says of them may come a turn later."""
         for pid, seen in list(self._ends.items()):
-            if seen.end is not None or seen.turn != self._turn:
+            if seen.turn != self._turn:
                 yield from self._finish(pid, ms)
 
-    def _finish(self, pid: int, ms: int) -> Iterator[Came | Ended]:
+    def _finish(self, pid: int, ms: int, end: TaskEnd | None = None) -> Iterator[Came | Ended]:
         """Remove a member with all that was said of its end."""
         seen = self._ends.pop(pid, _SeenEnd())
-        ends = self._task_ends.get(pid)
-        if seen.end is None and ends:
-            seen.end = ends.pop(0)
-        peak_bytes, source = seen.peak_bytes, "status"
-        if seen.end is not None:
-            peak_bytes, source = seen.end.peak_resident_bytes, "taskstats"
-        status = seen.status if seen.end is None else seen.end.status
-        yield from self.end(pid, ms, peak_bytes, source, status, seen.end)
+        if end is None:
+            yield from self.end(pid, ms, seen.peak_bytes, "status", seen.status)
+        else:
+            yield from self.end(pid, ms, end.peak_resident_bytes, "taskstats", end.status, end)
+
+
+def _with_task_ends(read: Iterable[_Event], early: Sequence[TaskEnd]) -> tuple[list[_Event], list[TaskEnd]]:
+    """Put what taskstats says of processes behind the events of their ends: a PID may be given several times in a turn.
+
+    The kernel reports to taskstats first. Its reports are read last, so that some may be there without the event.
+
+    Args:
+        read: The events as they were read.
+        early: The reports of the last turn whose events are still to come.
+
+    Returns:
+        The events in their order, and the reports whose events are still to come.
+    """
+    unread = list(read)
+    reports: dict[int, list[TaskEnd]] = {}
+    for event in (*early, *unread):
+        # A thread that has ended is not its process.
+        if isinstance(event, TaskEnd) and event.group_pid in {0, event.pid}:
+            reports.setdefault(event.pid, []).append(event)
+    events: list[_Event] = []
+    for event in unread:
+        if not isinstance(event, TaskEnd):
+            events.append(event)
+        if isinstance(event, Exited) and reports.get(event.pid):
+            events.append(reports[event.pid].pop(0))
+    return events, [report for left in reports.values() for report in left]
 
 
 def _command(pid: int, name: bytes) -> str:
