@@ -9,12 +9,14 @@ from typing import cast
 import pytest
 
 from footprint.attribution.kernel import BUILT_IN
-from footprint.errors import AccessError, Note
+from footprint.errors import AccessError, Note, UsageError
 from footprint.model.audit import Audit
 from footprint.model.over_time import ProcessCounters
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
 from footprint.process.status import Stat
 from footprint.series.records import AuditKept, Began, Came, Closed, Ended, NoteRecord, OwnersSeen, Record, Sampled
+from footprint.sources.target import NO_CHOICE, ProcessChoice
+from footprint.verbs.watch import call as call_module
 from footprint.verbs.watch import roster as roster_module
 from footprint.verbs.watch import watcher as watcher_module
 from footprint.verbs.watch.audits import AuditBudget, AuditMoment, Joined, Reading, RiseStep
@@ -732,3 +734,19 @@ def test_a_process_of_a_name_that_ends_between_two_readings_of_the_events_is_cou
     watcher.tick(3)
     assert peaks(watcher) == [(300, "worker", 3)]
     assert watcher.timeline.process_count == 2
+
+
+def test_a_later_process_with_the_pid_of_a_named_one_is_not_what_was_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_module, "read_stat", machine.stat)
+    monkeypatch.setattr("footprint.process.status.processes", lambda: {p: machine.stat(p) for p in machine.processes})
+    machine.processes = {100: Process(), 101: Process(), 102: Process(parent_pid=101)}
+    named = call_module._chooser([100, "101"], NO_CHOICE)
+    tree = call_module._chooser([], ProcessChoice(tree=101))
+    both = call_module._chooser([100], ProcessChoice(tree=101))
+    assert (list(named()), list(tree()), list(both())) == ([100, 101], [101, 102], [100, 101, 102])
+    machine.processes[101] = Process(start_ticks=7)
+    assert (list(named()), list(both())) == ([100], [100])
+    with pytest.raises(UsageError):
+        tree()

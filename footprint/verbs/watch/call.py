@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -17,7 +17,7 @@ from footprint.sources.target import NO_CHOICE, Named, ProcessChoice, resolve_pr
 from footprint.system.files import StrPath, open_input
 from footprint.system.limits import untimed
 from footprint.verbs.watch.audits import AuditMoment, Audits
-from footprint.verbs.watch.roster import Roster
+from footprint.verbs.watch.roster import Chooser, Roster
 from footprint.verbs.watch.session import KEPT_BYTES, Session, WatchOptions
 from footprint.verbs.watch.watcher import Watcher
 
@@ -113,7 +113,7 @@ def _watch_processes(
         raise AccessError(f"pid {chosen.pids[0]}", "no such process")
     is_one = len(targets) == 1 and choice == NO_CHOICE
     roster = Roster(
-        lambda: resolve_processes(targets, choice).pids if choice != NO_CHOICE else chosen.pids,
+        _chooser(targets, choice),
         session.events,
         has_children=choice[:1] != (None,) or choice[2:] != (None, None, None),
         name=choice.name,
@@ -146,6 +146,19 @@ def _watch_processes(
     if not session.has_starts:
         return session.close(watcher, 0, "named")
     return session.close(watcher, roster.seen_count, "events" if session.events is not None else "polling")
+
+
+def _chooser(targets: Sequence[Named], choice: ProcessChoice) -> Chooser:
+    """Return what finds the processes that are there; a later process with the PID of a named one is none of them."""
+    stats = {int(str(pid)): read_stat(int(str(pid))) for pid in (*targets, choice.tree) if pid is not None}
+    starts = {pid: stat.start_ticks for pid, stat in stats.items() if stat is not None}
+
+    def choose() -> Collection[int]:
+        left = {pid for pid, ticks in starts.items() if (stat := read_stat(pid)) and stat.start_ticks == ticks}
+        tree = choice.tree if choice.tree in left else None
+        return resolve_processes([pid for pid in starts if pid in left], choice._replace(tree=tree)).pids
+
+    return choose
 
 
 class _GroupCounter:
