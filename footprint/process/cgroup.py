@@ -400,7 +400,9 @@ def make_group(*, keeps_limits: bool = False) -> MemoryGroup:
     cause = "none of the groups that we could use has the memory controller enabled"
     for parent in controller.limiting_parents if keeps_limits else controller.parents:
         _remove_stale(parent)
-        path = os.path.join(parent, f"footprint-{os.getpid()}-{next(_SERIAL)}")
+        # An earlier process with our PID may have been killed before it could remove its groups.
+        names = (os.path.join(parent, f"footprint-{os.getpid()}-{number}") for number in _SERIAL)
+        path = next(name for name in names if not os.path.exists(name))
         try:
             os.mkdir(path)
         except OSError as error:

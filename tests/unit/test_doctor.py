@@ -156,6 +156,11 @@ def test_a_group_is_made_in_the_first_place_that_lets_us(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("os.mkdir", with_controller)
     assert Path(cgroup.make_group().path).parent == tmp_path / "own"
+    # Processes that had our PID were killed before they could remove their groups.
+    serial = int(cgroup.make_group().path.rpartition("-")[2])
+    for number in (serial + 1, serial + 2):
+        make(f"{tmp_path}/own/footprint-{os.getpid()}-{number}")
+    assert cgroup.make_group().path.endswith(f"-{serial + 3}")
 
 
 def test_where_no_group_can_be_made_the_error_tells_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
