@@ -2,12 +2,21 @@
 
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from footprint.errors import AccessError
+from footprint.model.audit import Audit
+from footprint.model.over_time import Peak
+from footprint.model.projection import Question
 from footprint.model.row import Evidence
 from footprint.process.cgroup import MemoryController, MemoryGroup, PeakUsage, Room, _copy_limits
+from footprint.process.launch import Taken
+from footprint.process.launch.moment import Moment, When
 from footprint.process.launch.peak import PeakWatch
+from footprint.verbs.run import call
+from footprint.verbs.run.result import Start
 
 MIB = 1 << 20
 
@@ -177,3 +186,51 @@ def test_a_group_that_is_in_use_is_removed_as_soon_as_it_is_not(
     monkeypatch.setattr("time.sleep", lambda _: (folder / "busy").unlink())
     MemoryGroup(str(folder), 2).remove()
     assert not folder.exists()
+
+
+# --- runs that the kernel holds ---------------------------------------------------------------------------------------
+
+
+def taken_at(mib: int, when: When, exit_code: int | None, crashes: tuple[str, ...] = ()) -> Start:
+    audit = cast("Audit", None)
+    return Start(exit_code, None, (), None, mib * MIB, crashes, audit=audit, children=(), snapshots=(), moment=when)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        AccessError("server", "it cannot be started: Cannot allocate memory"),
+        taken_at(80, When.EXIT, 127),
+        taken_at(80, When.PEAK, None, ("SIGABRT ended worker, which it started",)),
+    ],
+    ids=["not started", "failed", "child crashed"],
+)
+def test_a_run_that_fails_only_where_the_kernel_holds_it_is_not_what_is_shown(
+    monkeypatch: pytest.MonkeyPatch, held: Start | AccessError
+) -> None:
+    # Version 1 of control groups refuses kernel memory to whoever is held: system calls fail with ENOMEM.
+    def start(_words: object, moment: Moment, *_: object, **_options: object) -> Start:
+        if not moment.is_held:
+            return taken_at(50, When.EXIT, 3)
+        if isinstance(held, AccessError):
+            raise held
+        return held
+
+    monkeypatch.setattr(call, "start", start)
+    peak = Peak(100 * MIB, Evidence.MEASURED, "memory.peak", 0, 1.0, (), 1)
+    first = Taken(3, None, (), peak, pid=7, answer=1, when=When.EXIT)
+    best = call._near_peak(("server",), first, peak, Question(1), 60, 0)
+    assert (best.exit_code, best.read_at_bytes, best.crashes) == (3, 50 * MIB, ())
+    assert [note.slug for note in best.notes] == ["peak-missed"]
+
+
+def test_a_run_that_cannot_be_started_where_nothing_holds_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **_options: object) -> Start:
+        raise AccessError("server", "it cannot be started: Cannot allocate memory")
+
+    monkeypatch.setattr(call, "start", start)
+    peak = Peak(100 * MIB, Evidence.MEASURED, "memory.peak", 0, 1.0, (), 1)
+    with pytest.raises(AccessError):
+        call._near_peak(
+            ("server",), Taken(3, None, (), peak, pid=7, answer=1, when=When.EXIT), peak, Question(1), 60, 0
+        )

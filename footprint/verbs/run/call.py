@@ -20,7 +20,7 @@ from footprint.model.over_time import Peak, RunFailureKind
 from footprint.model.projection import Question
 from footprint.process.held_program import measure_starts
 from footprint.process.launch import launch
-from footprint.process.launch.moment import Moment, Streams, When
+from footprint.process.launch.moment import Ending, Moment, Streams, When
 from footprint.process.snapshot import Snapshot, read_process
 from footprint.sources.files import ElfFiles
 from footprint.text.command_line import shown_words
@@ -206,7 +206,7 @@ def _run_to_peak(
     peak = first.peak
     if peak is None or not peak.peak_bytes:
         raise AccessError(words[0], "its memory cannot be counted")
-    done = (_near_peak(words, peak, question, timeout_seconds, input_offset) for _ in range(starts))
+    done = (_near_peak(words, first, peak, question, timeout_seconds, input_offset) for _ in range(starts))
     ran = median_start(shown_words(words), When.PEAK.value, done, expected=expected)
     if input_offset is None:
         detail = "standard input can be read once: only the first run had it; give it as a file"
@@ -229,16 +229,33 @@ def _input_offset() -> int | None:
 
 
 def _near_peak(
-    words: tuple[str, ...], peak: Peak, question: Question, timeout_seconds: float, input_offset: int | None
+    words: tuple[str, ...],
+    first: Ending,
+    peak: Peak,
+    question: Question,
+    timeout_seconds: float,
+    input_offset: int | None,
 ) -> Start:
-    """Start a program and take it near a peak; of one that passes too quickly, the kernel holds it at a lower mark."""
+    """Start a program and take it near the peak of its first run.
+
+    One that passes too quickly is held by the kernel at a lower mark. Version 1 of control groups refuses kernel memory
+    to what it holds: what fails there, and did not in the first run, is left out.
+    """
     best: Start | None = None
     for share in _PEAK_SHARES:
         is_held = share != _PEAK_SHARES[0]
         moment = Moment(When.PEAK, timeout_seconds, peak_bytes=int(share * peak.peak_bytes), is_held=is_held)
         with suppress(OSError):
             os.lseek(0, input_offset or 0, os.SEEK_SET)
-        ran = start(words, moment, question, has_family=True, has_peak=True, has_objects=True)
+        try:
+            ran = start(words, moment, question, has_family=True, has_peak=True, has_objects=True)
+        except AccessError:
+            if is_held:
+                continue
+            raise
+        has_own_end = (ran.exit_code, ran.signal) in {(None, None), (first.exit_code, first.signal)}
+        if is_held and not (has_own_end and set(ran.crashes) <= set(first.crashes)):
+            continue
         if best is None or ran.read_at_bytes > best.read_at_bytes:
             best = ran
         if best.moment is When.PEAK and best.read_at_bytes >= _NEAR_PEAK * peak.peak_bytes:
