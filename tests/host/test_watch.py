@@ -24,7 +24,7 @@ from footprint.verbs.watch.call import replay, watch
 from footprint.verbs.watch.result import result_of
 from footprint.verbs.watch.session import Session
 from footprint.verbs.watch.watcher import Watcher
-from tests.liveprocesses import wait_until
+from tests.liveprocesses import states
 
 KIB = 1024
 MIB = 1 << 20
@@ -229,23 +229,32 @@ def test_two_thousand_short_processes_are_seen_by_ptrace(watched: dict[str, Path
 def test_what_ends_before_the_first_tick_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_events():
         pytest.skip("takes root: the process connector and taskstats")
-    tick, pid_file, ticks = Session.tick, tmp_path / "pid", []
+    tick, turn, pid_file = Session.tick, Session.turn, tmp_path / "pid"
+    looks: list[Session] = []
 
     def is_sleep() -> bool:
         text = pid_file.read_text() if pid_file.exists() else ""
-        return bool(text) and not Path(f"/proc/{text.strip()}/comm").read_text().startswith("sh")
+        if not text.endswith("\n"):
+            return False
+        # Where it sleeps, its execution is over, and the kernel has told it.
+        return Path(f"/proc/{int(text)}/cmdline").read_bytes() == b"sleep\x001000\0" and states(int(text)) == {"S"}
 
-    def late(session: Session, watcher: Watcher, *, is_last: bool = False) -> None:
-        ticks.append(session)
-        # The first one is before the program starts.
-        if len(ticks) == 2:
-            wait_until(is_sleep, "the second program")
-        tick(session, watcher, is_last=is_last)
-        if len(ticks) == 2:
+    # Nobody looks before the second program sleeps.
+    def late_tick(session: Session, watcher: Watcher, *, is_last: bool = False) -> None:
+        if looks or is_sleep():
+            looks.append(session)
+            tick(session, watcher, is_last=is_last)
+        if len(looks) == 1:
             os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
-    monkeypatch.setattr(Session, "tick", late)
-    found = watch(command=["sh", "-c", f"/bin/true; echo $$ >{pid_file}; exec sleep 1000"])
+    def late_turn(session: Session, watcher: Watcher) -> None:
+        if looks:
+            turn(session, watcher)
+
+    monkeypatch.setattr(Session, "tick", late_tick)
+    monkeypatch.setattr(Session, "turn", late_turn)
+    command = ["sh", "-c", f"/bin/true; echo $$ >{pid_file}; exec sleep 1000"]
+    found = watch(command=command, every_seconds=0.1)
     assert sorted(one.came.command for one in found.ended.values()) == ["sleep 1000", "true"]
 
 
