@@ -174,11 +174,11 @@ def test_a_run_under_massif_that_takes_too_long_is_cut_off() -> None:
 
 
 def test_a_profiled_program_that_ended_before_its_moment_is_joined_at_its_peak() -> None:
-    # By itself it is taken in the midst of its sleep; under Valgrind it has ended by then, and given back its memory.
+    # By itself it is taken at a line of its output; under Valgrind it gives back its memory, and ends without the line.
     script = (
-        "import os, time; held = bytearray(1 << 19); print('ready', flush=True)\n"
-        "time.sleep(0 if 'valgrind' in os.environ.get('LD_PRELOAD', '') else 1000)"
+        "import os, time; held = bytearray(1 << 19)\n"
+        "if 'valgrind' not in os.environ.get('LD_PRELOAD', ''): print('ready', flush=True); time.sleep(1000)"
     )
-    ran = footprint.run([PYTHON, "-c", script], when="500ms", has_massif=True, massif_seconds=200)
+    ran = footprint.run([PYTHON, "-c", script], when_output="ready", has_massif=True)
     assert ran.audit.heap is not None
     assert ran.audit.heap.live_bytes > 1 << 19

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from footprint.elf.names import shown_name
+from footprint.process.launch.moment import Moment, When
 from footprint.sources.demanglers import find_tool, learn_foreign_names
-from footprint.verbs.run.massif import valgrind
+from footprint.verbs.run.massif import _under_valgrind, valgrind
 
 IS_ROOT = os.geteuid() == 0
 STRANGER = 54321
@@ -85,3 +86,9 @@ def test_cxxfilt_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: p
         learn_foreign_names([name])
         assert (tmp_path / "ran").exists() == ran
         assert shown_name(name) == ("demangled" if ran else name)
+
+
+def test_under_valgrind_a_time_is_twenty_times_as_long_within_the_limit() -> None:
+    for seconds, limit_seconds, expected_seconds in ((0.5, 600, 10), (60, 600, 600)):
+        moment = _under_valgrind(Moment(When.TIME, seconds), limit_seconds)
+        assert (moment.when, moment.seconds) == (When.TIME, expected_seconds)
