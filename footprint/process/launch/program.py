@@ -83,7 +83,9 @@ class Members:
         """Return the living ones. Once the program is gone, its PID may be that of another process."""
         table = processes()
         members = {pid for pid, ticks in self._start_ticks.items() if pid in table and table[pid].start_ticks == ticks}
-        members.update(pid for pid, stat in table.items() if stat.session == self._pid)
+        # The kernel gives no PID again whose session is there: where a later process has it, ours has ended.
+        if not is_gone or self._pid not in table:
+            members.update(pid for pid, stat in table.items() if stat.session == self._pid)
         if not is_gone:
             members.add(self._pid)
         parents = members | {os.getpid()} if self._adopts else set(members)
