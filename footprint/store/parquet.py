@@ -505,7 +505,7 @@ def known_inputs(folder: str) -> DatasetInputs:
     """
     inputs = DatasetInputs()
     if not os.path.isdir(os.path.join(folder, _LAST)):
-        engine().close()
+        load_engine()
         return inputs
     with open_dataset(folder) as connection, reading(folder, "inputs or files"):
         result = connection.execute("SELECT host, input, state, depends_on, identity, kind FROM inputs ORDER BY moment")

@@ -6,6 +6,7 @@ host. (With a folder for each host, too, a question about 2,000 hosts spent most
 """
 
 from datetime import date, datetime
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -426,7 +427,7 @@ class FleetTable(NamedTuple):
     @property
     def columns(self) -> tuple[FleetColumn, ...]:
         """Its columns, in the order of the fields of a row."""
-        return tuple([_column(name, hint) for name, hint in get_type_hints(self.row).items()])
+        return _columns(self.row)
 
     @property
     def pattern(self) -> str:
@@ -442,6 +443,11 @@ _SQL_TYPES: Final[dict[object, str]] = {
     datetime: "TIMESTAMP",
     tuple[str, ...]: "VARCHAR[]",
 }
+
+
+@cache
+def _columns(row: type[tuple[Any, ...]]) -> tuple[FleetColumn, ...]:
+    return tuple([_column(name, hint) for name, hint in get_type_hints(row).items()])
 
 
 def _column(name: str, hint: Any) -> FleetColumn:  # noqa: ANN401 # a type, or a union of types
