@@ -240,8 +240,10 @@ def _sanitizer(names: set[str], images: Sequence[Image]) -> str | None:
         library = _SANITIZER.fullmatch(name)
         if library is not None:
             return library.group(1)
+    # Of most programs all symbols are looked for at once, and none is there.
+    linked = [image for image in images if _has_text(image, (*_INIT,), _NAMES)]
     return next(
-        (name for image in images for symbol, name in _INIT.items() if _has_text(image, (symbol,), _NAMES)), None
+        (name for image in linked for symbol, name in _INIT.items() if _has_text(image, (symbol,), _NAMES)), None
     )
 
 
@@ -252,7 +254,9 @@ def _has_text(image: Image, texts: Sequence[bytes], sections: Sequence[str]) -> 
     except InputError:
         return False
     starts = ((content, start) for content in contents for start in range(0, len(content), _PIECE_BYTES))
-    return any(text in bytes(raw[start : start + _PIECE_BYTES + len(text)]) for raw, start in starts for text in texts)
+    most_bytes = _PIECE_BYTES + max(map(len, texts))
+    pieces = (bytes(raw[start : start + most_bytes]) for raw, start in starts)
+    return any(text in piece for piece in pieces for text in texts)
 
 
 def _chunks(mappings: Sequence[Mapping]) -> Iterator[int]:
