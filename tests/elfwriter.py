@@ -254,6 +254,13 @@ def _formats(kind: str, bits: int, order: Order) -> dict[str, str]:
     return {name: mark + code.replace("A", word) for name, code in (field.split(":") for field in fields)}
 
 
+@cache
+def _structure(kind: str, bits: int, order: Order) -> struct.Struct:
+    """Return what packs all fields of a structure at once."""
+    mark = "<" if order == "little" else ">"
+    return struct.Struct(mark + "".join(code.removeprefix(mark) for code in _formats(kind, bits, order).values()))
+
+
 def _bytes(formats: Iterable[str]) -> int:
     return sum(map(struct.calcsize, formats))
 
@@ -319,8 +326,7 @@ class _Writer:
         self.place()
 
     def pack(self, kind: str, *values: int | bytes) -> bytes:
-        formats = _formats(kind, self.file.bits, self.file.order).values()
-        return b"".join(struct.pack(code, value) for code, value in zip(formats, values, strict=True))
+        return _structure(kind, self.file.bits, self.file.order).pack(*values)
 
     def length(self, kind: str) -> int:
         return _bytes(_formats(kind, self.file.bits, self.file.order).values()) if kind else 0
@@ -330,12 +336,12 @@ class _Writer:
 
     def value(self, value: Value) -> int:
         match value:
+            case int():
+                return value
             case At(section, plus):
                 return (self.addrs.get(self.number(section), 0) + plus) % (1 << self.file.bits)
             case Size(section):
                 return self.sizes.get(self.number(section), 0)
-            case int():
-                return value
 
     # --- the sections that are made
 

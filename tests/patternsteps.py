@@ -61,13 +61,19 @@ class StepCounter:
         with _Untraced():
             program, text = _program(pattern), _whole(text, end)
             kind, chars, *_ = program[0]
-            for at in range(start, len(text) + 1):
-                if kind == _ONE and not (at < len(text) and chars[text[at]]):
-                    self._count(1)
-                    continue
-                stop = self._run(program, text, at)
-                if stop is not None:
-                    return at, stop
+            at, last = start, len(text)
+            while at <= last:
+                if kind == _ONE:
+                    begin = at
+                    while at < last and not chars[text[at]]:
+                        at += 1
+                    # The end is tried, too.
+                    self._count(at - begin + (at == last))
+                if kind != _ONE or at < last:
+                    stop = self._run(program, text, at)
+                    if stop is not None:
+                        return at, stop
+                at += 1
         return None
 
     def match(self, pattern: _Patterns, text: _Text, start: int, end: int, *, is_full: bool = False) -> int | None:
