@@ -25,10 +25,6 @@ def test_a_general_word_is_seen_where_its_meaning_is_far(source: str, expected: 
     assert general_names(source) == expected
 
 
-def test_names_say_what_they_are() -> None:
-    assert unclear_names() == []
-
-
 def test_a_general_word_is_shown_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "shell").mkdir()
     (tmp_path / "shell" / "a.py").write_text("class Row:\n    own: int\n", encoding="utf-8")
