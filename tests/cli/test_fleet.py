@@ -25,7 +25,7 @@ from footprint.store.tables import FleetFile, FleetInput, FleetLibrary, FleetPro
 from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.answer import fleet_document, fleet_members
 from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
-from tests.fleets import DAY, Holding, Member, write_fleet
+from tests.fleets import DAY, Holding, Member, scan_in_one_process, write_fleet
 from tests.hostile import HOSTILE
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -307,7 +307,10 @@ def test_an_unused_library_of_10000_processes_is_found_first(
     assert abs(expected - 6000 * 160 * KIB) < 0.01 * expected
 
 
-def test_of_texts_the_private_memory_is_what_a_program_costs_and_no_figure_is_said_to_be_none(tmp_path: Path) -> None:
+def test_of_texts_the_private_memory_is_what_a_program_costs_and_no_figure_is_said_to_be_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan_in_one_process(monkeypatch)
     corpus = Path(__file__).resolve().parents[1]
     with_smaps, of_pmap = tmp_path / "smaps", tmp_path / "pmap"
     scan(corpus / "corpus" / "smaps-sleep.txt", host="web", output=with_smaps, worker_count=1)
@@ -378,11 +381,14 @@ def test_without_a_question_the_questions_are_listed(dataset: Path, capsys: pyte
 def test_each_text_of_an_answer_has_a_column_beside_the_figures_or_below_them(
     dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in question_names():
+        document = fleet_document(fleet(dataset, name))
+        for width in (80, 120):
+            table = [line for line in plain(document, width=width).splitlines() if line.startswith("  ")]
+            assert max(map(len, table)) <= width, name
     for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
-        for name in question_names():
-            table = [line for line in said(capsys, dataset, name).splitlines() if line.startswith("  ")]
-            assert max(map(len, table)) <= width, name
+        assert said(capsys, dataset, name) == plain(document, width=width)
     lines = [line for line in said(capsys, dataset, "fit").splitlines() if line.startswith("  ")]
     heading = next(line for line in lines if "program" in line and "host" in line)
     row = next(line for line in lines if SHADOW in line)

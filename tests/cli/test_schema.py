@@ -1,6 +1,5 @@
 """All JSON is what the schema says, and its tables add up to its totals: every verb, over every text and sample."""
 
-import copy
 import gzip
 import importlib.util
 import json
@@ -40,7 +39,7 @@ FILLED = [name for name in TEXTS if name not in EMPTY]
 BINARIES = sorted(
     str(path.relative_to(SAMPLES))
     for path in SAMPLES.glob("*/*")
-    if path.suffix in {".so", ".o", ".a", ".gz"} or (path.is_file() and path.read_bytes()[:4] == b"\x7fELF")
+    if path.suffix in {".so", ".o", ".a"} or (path.is_file() and path.read_bytes()[:4] == b"\x7fELF")
 )
 
 Json = dict[str, Any]
@@ -87,7 +86,8 @@ def choices(name: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", FILLED)
 def test_audit_of_a_text_is_valid_and_its_ledger_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
-    path = text_at(tmp_path, name)
+    # Of the texts with 30,000 mappings one of smaps and one of pmap come whole: the others have the same rows.
+    path = text_at(tmp_path, name, is_whole="manyvma" not in name or name.startswith(("smaps", "pmap-4.0.2-XX")))
     for choice in choices(name):
         assert_adds_up(ask("audit", path, *choice))
 
@@ -167,17 +167,9 @@ def test_a_live_process_is_valid_in_every_verb_and_adds_up(ask: Ask, sleeping_pi
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def binary_at(folder: Path, name: str) -> str:
-    path = SAMPLES / name
-    if path.suffix == ".gz":
-        path = folder / path.stem
-        path.write_bytes(gzip.decompress((SAMPLES / name).read_bytes()))
-    return str(path)
-
-
 @pytest.mark.parametrize("name", BINARIES)
-def test_symbols_of_a_sample_is_valid_and_each_section_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
-    found = ask("symbols", binary_at(tmp_path, name))
+def test_symbols_of_a_sample_is_valid_and_each_section_adds_up(ask: Ask, name: str) -> None:
+    found = ask("symbols", str(SAMPLES / name))
     for section in found["sections"]:
         assert section["named_bytes"] + sum(section["residue"].values()) == section["size_bytes"]
     placed = {(section["file"], section["section"]) for section in found["sections"]}
@@ -187,7 +179,7 @@ def test_symbols_of_a_sample_is_valid_and_each_section_adds_up(ask: Ask, tmp_pat
 
 
 def test_symbols_of_all_samples_at_once_is_the_sum_of_each(ask: Ask) -> None:
-    names = [str(SAMPLES / name) for name in BINARIES if not name.endswith(".gz")]
+    names = [str(SAMPLES / name) for name in BINARIES]
     together = ask("symbols", *names)
     apart = [ask("symbols", name) for name in names]
     assert together["sections"] == [section for one in apart for section in one["sections"]]
@@ -195,8 +187,8 @@ def test_symbols_of_all_samples_at_once_is_the_sum_of_each(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in BINARIES if name.endswith(".so") or "." not in name])
-def test_duplicates_of_a_sample_is_valid_and_its_waste_adds_up(ask: Ask, tmp_path: Path, name: str) -> None:
-    result = ask("duplicates", binary_at(tmp_path, name), "-n", "10")
+def test_duplicates_of_a_sample_is_valid_and_its_waste_adds_up(ask: Ask, name: str) -> None:
+    result = ask("duplicates", str(SAMPLES / name), "-n", "10")
     (file,) = result["files"]
     counted = [row for row in result["duplicates"] if row["confidence"] in {"proof", "high"}]
     assert file["waste_bytes"] == sum(row["waste_bytes"] for row in counted)
@@ -316,11 +308,12 @@ def test_the_schema_misses_every_member_that_is_left_out(ask: Ask, verb: str) ->
     ]
     accepted = []
     for table, key in members:
-        less = copy.deepcopy(result)
+        less = {**result}
         if key is None:
             del less[table]
         else:
-            del less[table][0][key]
+            first, *rows = result[table]
+            less[table] = [{name: value for name, value in first.items() if name != key}, *rows]
         if WRITTEN.is_valid(less):
             accepted.append((table, key))
     # An audit without page maps had no file of an object to read; one without mappings or parts knows no private bytes.

@@ -69,23 +69,28 @@ def labels(document: Document) -> Iterator[str]:
             yield from (label.strip() for label, _, _ in block.rows)
 
 
+@pytest.fixture(scope="module")
+def waiting_pid() -> Iterator[str]:
+    """Start a process that waits: what the files of this one are called depends on the tests before."""
+    code = "print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield str(child.pid)
+        child.communicate(b"\n")
+
+
 @pytest.mark.parametrize("words", SCREENS, ids=" ".join)
 def test_each_heading_and_each_label_of_a_screen_is_explained(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], waiting_pid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     budgets = tmp_path / "footprint.toml"
     budgets.write_text('[budgets]\nper_process_bytes = "1 KiB"\nlibrary_count = 100\n')
     shown: list[str] = []
     monkeypatch.setattr(output, "emit_document", lambda document, *_, **__: shown.extend(labels(document)))
-    # What the files of this process are called depends on the tests before.
-    code = "print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        here = {"PID": str(child.pid), "BUDGETS": str(budgets)}
-        assert main([here.get(word, word) for word in words]) in {0, 1}
-        child.communicate(b"\n")
+    here = {"PID": waiting_pid, "BUDGETS": str(budgets)}
+    assert main([here.get(word, word) for word in words]) in {0, 1}
     assert shown
     assert unexplained(shown) == []
 

@@ -14,6 +14,7 @@ from footprint.errors import InputError
 from footprint.json.codec import encode
 from footprint.model.finding import Confidence, Finding
 from footprint.process.capture import read_capture, read_findings_of_capture
+from tests.fleets import scan_in_one_process
 from tests.property.test_capture_damage import sound
 
 UNUSED = Finding("unused-library", "unused", "libz.so.1", "nothing uses it", 28 << 10, Confidence.HIGH, (), "drop it")
@@ -47,7 +48,8 @@ def test_what_was_found_is_read_for_each_process() -> None:
     assert read_findings_of_capture(sound(), "a.capture") == {}
 
 
-def test_captures_alone_say_what_a_fleet_saves(tmp_path: Path) -> None:
+def test_captures_alone_say_what_a_fleet_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan_in_one_process(monkeypatch)
     for host in ("a", "b"):
         save(tmp_path / "captures" / host / "x.capture", with_findings(group(UNUSED, COPIES)))
     footprint.scan(tmp_path / "captures" / "a", output=tmp_path / "fleet", host="a", worker_count=1)
@@ -60,7 +62,10 @@ def test_captures_alone_say_what_a_fleet_saves(tmp_path: Path) -> None:
         assert answer.notes == ()
 
 
-def test_a_process_in_which_nothing_was_found_counts_as_searched(tmp_path: Path) -> None:
+def test_a_process_in_which_nothing_was_found_counts_as_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan_in_one_process(monkeypatch)
     source = save(tmp_path / "captures" / "x.capture", with_findings(group()))
     footprint.scan(source, output=tmp_path / "fleet", worker_count=1)
     answer = footprint.fleet(tmp_path / "fleet", "savings")

@@ -28,6 +28,7 @@ from footprint.system.decompression import zstd_module
 from footprint.system.limits import Limits, limited
 from footprint.system.roots import enter_root, leave_tree, link_target
 from footprint.verbs.scan.inputs import Lister, utc
+from tests.fleets import scan_in_one_process
 
 ROOT = Path(__file__).resolve().parents[2]
 ELF = b"\x7fELF"
@@ -454,7 +455,8 @@ def rows(dataset: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_a_folder_of_packages_is_one_source(tmp_path: Path) -> None:
+def test_a_folder_of_packages_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan_in_one_process(monkeypatch)
     saved(tmp_path / "in" / "a.deb", deb(("./usr/bin/shadow", PROGRAM)))
     saved(tmp_path / "in" / "pool" / "b.rpm", rpm(cpio(("./usr/lib64/libcrypt_like.so", LIBRARY))))
     saved(tmp_path / "in" / WHEEL_NAME, wheel(("app/libcrypt_like.so", LIBRARY)))

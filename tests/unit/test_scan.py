@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -472,9 +473,11 @@ def test_a_capture_of_several_processes_without_the_maps_of_one_has_the_others(t
 
 @here
 @pytest.mark.parametrize("table", ["rows", "processes", "owners", "hosts", "inputs"])
-def test_a_scan_reads_a_part_again_that_misses_a_file(table: str, captures: Path, tmp_path: Path) -> None:
+def test_a_scan_reads_a_part_again_that_misses_a_file(
+    table: str, captures: Path, dataset: Path, tmp_path: Path
+) -> None:
     fleet = tmp_path / "fleet"
-    footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
+    shutil.copytree(dataset, fleet)
     before = contents(fleet)
     next((fleet / table).rglob("*.parquet")).unlink()
     done = footprint.scan(captures, output=fleet, worker_count=1, moment=MOMENT)
