@@ -197,7 +197,7 @@ def taken_at(mib: int, when: When, exit_code: int | None, crashes: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    "held",
+    "held_run",
     [
         AccessError("server", "it cannot be started: Cannot allocate memory"),
         taken_at(80, When.EXIT, 127),
@@ -206,15 +206,15 @@ def taken_at(mib: int, when: When, exit_code: int | None, crashes: tuple[str, ..
     ids=["not started", "failed", "child crashed"],
 )
 def test_a_run_that_fails_only_where_the_kernel_holds_it_is_not_what_is_shown(
-    monkeypatch: pytest.MonkeyPatch, held: Start | AccessError
+    monkeypatch: pytest.MonkeyPatch, held_run: Start | AccessError
 ) -> None:
     # Version 1 of control groups refuses kernel memory to whoever is held: system calls fail with ENOMEM.
     def start(_words: object, moment: Moment, *_: object, **_options: object) -> Start:
         if not moment.is_held:
             return taken_at(50, When.EXIT, 3)
-        if isinstance(held, AccessError):
-            raise held
-        return held
+        if isinstance(held_run, AccessError):
+            raise held_run
+        return held_run
 
     monkeypatch.setattr(call, "start", start)
     peak = Peak(100 * MIB, Evidence.MEASURED, "memory.peak", 0, 1.0, (), 1)
