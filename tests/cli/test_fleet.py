@@ -24,6 +24,7 @@ from footprint.store.parquet import write_part
 from footprint.store.tables import FleetFile, FleetInput, FleetLibrary, FleetProgram
 from footprint.system.limits import Limits, limited
 from footprint.verbs.fleet.answer import fleet_document, fleet_members
+from footprint.verbs.fleet.call import Fleet
 from footprint.verbs.fleet.questions import definitions_of, question_names, question_of
 from tests.fleets import DAY, Holding, Member, scan_in_one_process, write_fleet
 from tests.hostile import HOSTILE
@@ -53,6 +54,12 @@ def zlib() -> FleetFile:
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.fixture(scope="module")
+def answers(dataset: Path) -> dict[str, Fleet]:
+    """Ask each question once."""
+    return {name: fleet(dataset, name) for name in question_names()}
 
 
 def rows(dataset: Path, question: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 # as `fleet`
@@ -379,10 +386,10 @@ def test_without_a_question_the_questions_are_listed(dataset: Path, capsys: pyte
 
 
 def test_each_text_of_an_answer_has_a_column_beside_the_figures_or_below_them(
-    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dataset: Path, answers: dict[str, Fleet], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in question_names():
-        document = fleet_document(fleet(dataset, name))
+    for name, answer in answers.items():
+        document = fleet_document(answer)
         for width in (80, 120):
             table = [line for line in plain(document, width=width).splitlines() if line.startswith("  ")]
             assert max(map(len, table)) <= width, name
@@ -393,7 +400,7 @@ def test_each_text_of_an_answer_has_a_column_beside_the_figures_or_below_them(
     heading = next(line for line in lines if "program" in line and "host" in line)
     row = next(line for line in lines if SHADOW in line)
     assert (heading.index("program"), heading.index("host")) == (row.index(SHADOW), len(row) - 1)
-    narrow = plain(fleet_document(fleet(dataset, "savings")), width=80).splitlines()
+    narrow = plain(fleet_document(answers["savings"]), width=80).splitlines()
     heading = next(line for line in narrow if "subject" in line)
     assert heading.split() == ["subject", "program", "rule", "confidence"]
     below = narrow[narrow.index(heading) + 2]
@@ -439,10 +446,9 @@ def test_a_day_that_is_yet_to_come_is_told(tmp_path: Path, dataset: Path) -> Non
 
 
 def test_each_question_has_sql_that_can_be_asked_and_is_written_in_each_format_of_tables(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Path, answers: dict[str, Fleet], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in question_names():
-        result = fleet(dataset, name)
+    for name, result in answers.items():
         assert "{" not in plain(fleet_document(result))
         # What is printed runs in any DuckDB as it is; its last SELECT can be changed and asked.
         sql = said(capsys, dataset, name, "--sql")

@@ -84,7 +84,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def run(package: Path, *words: str, archive: Path | None = None) -> str:
-    environment = os.environ | {"PYTHONPATH": str(archive or package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(archive or package.parent)}
     command = [sys.executable, "-m", "footprint", *words]
     done = subprocess.run(command, cwd=package.parent, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
