@@ -43,6 +43,7 @@ class Process:
     state: str = "S"
     stack_addr: int = 0
     flags: int = 0
+    thread_count: int = 1
 
 
 @dataclass
@@ -59,12 +60,11 @@ class Machine:
     listed: set[int] = field(default_factory=set)
 
     def stat(self, pid: int) -> Stat | None:
-        one = self.processes.get(pid)
-        return (
-            None
-            if one is None
-            else Stat(one.name, one.state, one.parent_pid, 1, one.flags, one.start_ticks, 0, one.stack_addr)
-        )
+        process = self.processes.get(pid)
+        if process is None:
+            return None
+        fields = (process.name, process.state, process.parent_pid, 1, process.flags, process.start_ticks, 0)
+        return Stat(*fields, process.stack_addr, process.thread_count)
 
     def read(self) -> Iterator[Forked | Executed | Exited | TaskEnd]:
         events, self.events = self.events, []
@@ -125,7 +125,7 @@ class Reader:
         self.machine.work_seconds += self.machine.read_cost_seconds
         if self.machine.processes.get(self.pid) is not self.process:
             raise ProcessLookupError
-        if self.process.state == "Z":
+        if self.process.state == "Z" and self.process.thread_count < 2:
             return None
         size = self.process.private_bytes
         return ProcessCounters(size, 0, 0, size, size, 1)
@@ -556,6 +556,29 @@ def test_a_thread_that_ends_is_not_its_process(machine: Machine) -> None:
     watcher.tick(1)
     watcher.tick(2)
     assert life(machine) == [(1, 100, "work")]
+
+
+def test_a_process_whose_main_thread_ends_goes_on_with_the_others(machine: Machine) -> None:
+    machine.processes[100] = server = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    # pthread_exit(3) in main().
+    server.state, server.thread_count = "Z", 2
+    machine.events = [Exited(100, 0), TaskEnd(100, 100, 1, "server", MIB, 0, 90)]
+    for second in (1, 2):
+        watcher.tick(second)
+    server.private_bytes = 60 * MIB
+    machine.events = [Forked(100, 200), Exited(200, 0), TaskEnd(200, 200, 100, "true", MIB, 0)]
+    watcher.tick(3)
+    assert watcher.pids == (100,)
+    assert watcher.timeline.last_cost_bytes == 60 * MIB + 16 * KIB
+    assert peaks(watcher) == [(200, "true", 1)]
+    del machine.processes[100]
+    machine.events = [TaskEnd(101, 100, 1, "worker", 70 * MIB, 0, 2000), TaskEnd(400, 300, 1, "other", 90 * MIB, 0)]
+    watcher.tick(4)
+    watcher.tick(5)
+    assert peaks(watcher) == [(200, "true", 1), (100, "work", 70)]
+    assert watcher.timeline.ended[1].lived_ms(0) == 90 + 3000
 
 
 def test_forks_of_a_single_process_are_not_watched(machine: Machine) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from footprint.errors import AccessError, UsageError
 from footprint.process.kernel_events import Executed, Exited, Forked, KernelEvents, TaskEnd
-from footprint.process.status import read_stat
+from footprint.process.status import Stat, read_stat
 from footprint.series.records import Came, Ended
 from footprint.text.command_line import command_line
 
@@ -46,6 +46,9 @@ class _SeenEnd:
 
     def __init__(self) -> None:
         self.status: int | None = None
+        # What taskstats said of the main thread, and when, where others go on.
+        self.end: TaskEnd | None = None
+        self.ms = 0
         self.peak_bytes: int | None = None
         self.turn = 0
 
@@ -190,9 +193,10 @@ class Roster:
 
     def _on_events(self, read: Iterable[_Event], ms: int) -> Iterator[Came | Ended]:
         """Follow the events of a turn, in which a PID may be that of several processes, most of them not members."""
-        events, unmatched = _with_task_ends(read, self._early_ends)
+        unread = list(read)
+        events, unmatched = _with_task_ends(unread, self._early_ends)
         forked = {event.pid for event in events if isinstance(event, Forked)}
-        self._unforked = {pid for pid in self._unforked & forked if self._is_there(pid)}
+        self._unforked = {pid for pid in self._unforked & forked if self._stat_of(pid) is not None}
         self._coming_ends = Counter(e.pid for e in (*events, *unmatched) if isinstance(e, Exited | TaskEnd))
         for event in events:
             self._coming_ends[event.pid] -= isinstance(event, Exited | TaskEnd)
@@ -206,6 +210,11 @@ class Roster:
             else:
                 # Its process may be at its exit still, and its fork unread.
                 self._early_ends.append(end)
+        for event in unread:
+            seen = self._ends.get(event.group_pid) if isinstance(event, TaskEnd) else None
+            if isinstance(event, TaskEnd) and seen is not None and seen.end is not None:
+                peak_bytes = max(seen.end.peak_resident_bytes, event.peak_resident_bytes)
+                seen.end = seen.end._replace(peak_resident_bytes=peak_bytes)
 
     def _on_event(self, event: _Event, ms: int) -> Iterator[Came | Ended]:
         match event:
@@ -241,7 +250,10 @@ class Roster:
             yield from self.add(pid, stat.parent_pid, ms)
 
     def _on_task_end(self, end: TaskEnd, ms: int) -> Iterator[Came | Ended]:
-        if end.pid in self.members:
+        if end.pid in self.members and self._has_live_threads(end.pid):
+            seen = self._end_of(end.pid)
+            seen.end, seen.ms = end, ms
+        elif end.pid in self.members:
             yield from self._finish(end.pid, ms, end)
         elif self._name is not None and end.name == self._name:
             # It came and ended between two looks.
@@ -250,10 +262,16 @@ class Roster:
             yield Came(max(0, ms - end.lived_ms), self._last_number, end.pid, end.parent_pid, end.name)
             yield Ended(ms, self._last_number, end.peak_resident_bytes, "taskstats", None, end.lived_ms)
 
-    def _is_there(self, pid: int) -> bool:
-        """Return whether a member is there, and no later process with its PID."""
+    def _stat_of(self, pid: int) -> Stat | None:
+        """Read the stat line of a member; return None where it is gone, and a later process may have its PID."""
         member, stat = self.members.get(pid), read_stat(pid)
-        return member is not None and stat is not None and stat.start_ticks == member.start_ticks
+        is_there = member is not None and stat is not None and member.start_ticks in {None, stat.start_ticks}
+        return stat if is_there else None
+
+    def _has_live_threads(self, pid: int) -> bool:
+        """Return whether a member goes on whose main thread has ended (pthread_exit)."""
+        stat = self._stat_of(pid)
+        return stat is not None and stat.is_dead and stat.thread_count > 1
 
     def _end_of(self, pid: int) -> _SeenEnd:
         end = self._ends.get(pid)
@@ -265,31 +283,32 @@ class Roster:
     def _ended(self, ms: int) -> Iterator[Came | Ended]:
         """Remove those that have ended; what taskstats says of them may come a turn later."""
         for pid, seen in list(self._ends.items()):
-            if seen.turn != self._turn:
+            if seen.turn != self._turn and not self._has_live_threads(pid):
                 yield from self._finish(pid, ms)
 
     def _finish(self, pid: int, ms: int, end: TaskEnd | None = None) -> Iterator[Came | Ended]:
         """Remove a member with all that was said of its end."""
         seen = self._ends.pop(pid, _SeenEnd())
+        if end is None and seen.end is not None:
+            end = seen.end._replace(lived_ms=seen.end.lived_ms + ms - seen.ms)
         if end is None:
             yield from self.end(pid, ms, seen.peak_bytes, "status", seen.status)
         else:
             yield from self.end(pid, ms, end.peak_resident_bytes, "taskstats", end.status, end)
 
 
-def _with_task_ends(read: Iterable[_Event], early: Sequence[TaskEnd]) -> tuple[list[_Event], list[TaskEnd]]:
+def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple[list[_Event], list[TaskEnd]]:
     """Put what taskstats says of processes behind the events of their ends: a PID may be given several times in a turn.
 
     The kernel reports to taskstats first. Its reports are read last, so that some may be there without the event.
 
     Args:
-        read: The events as they were read.
+        unread: The events as they were read.
         early: The reports of the last turn whose events are still to come.
 
     Returns:
         The events in their order, and the reports whose events are still to come.
     """
-    unread = list(read)
     reports: dict[int, list[TaskEnd]] = {}
     for event in (*early, *unread):
         # A thread that has ended is not its process.
