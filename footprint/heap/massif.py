@@ -16,7 +16,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import compress, count, islice, repeat
+from itertools import count, islice, repeat
 from typing import Final
 
 from footprint.errors import InputError, Note
@@ -91,7 +91,7 @@ _HEAD: Final = re.compile(
     rb"mem_heap_extra_B=([0-9]{1,18})\nmem_stacks_B=([0-9]{1,18})\nheap_tree=(empty|detailed|peak)\n"
 )
 # Amounts with more digits do not fit into a column, and no process has them.
-_NODE: Final = re.compile(rb"^( *+)n([0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
+_NODE: Final = re.compile(rb"^( *+n[0-9]{1,9}+): ([0-9]{1,18}+) (.*+)\n", re.MULTILINE)
 # heaptrack writes the header last. The command may contain newlines: only the line behind it ends it.
 _HEADER: Final = re.compile(rb"(?:desc:([^\n]*)\n)?cmd:(.*)\ntime_unit: ?([^\n]*)\n", re.DOTALL)
 _LAST_OF_HEADER: Final = b"time_unit: "
@@ -104,6 +104,10 @@ _MOST_NODES: Final = 1 << 21
 _MOST_NODES_IN_ALL: Final = 1 << 24
 _MOST_LABELS: Final = 1 << 19
 _MOST_LABEL_BYTES: Final = 128 << 20
+# A tree of more lines, each deeper than the one before, would be longer than 8 GB.
+_TOO_DEEP: Final = 1 << 17
+_BEGINNINGS_KEPT: Final = 1 << 14
+_DEPTH_KEPT: Final = 1 << 10
 # A peak is marked anew only where it is larger by this part.
 _INACCURACY: Final = re.compile(r"--peak-inaccuracy=([0-9]{1,3}(?:\.[0-9]{1,9})?)(?: |$)")
 _INACCURACY_PERCENT: Final = 1.0
@@ -193,8 +197,25 @@ class _Faults(NamedTuple):
     unbalanced: _Unbalanced | None = None
 
 
+class _Beginnings(dict[bytes, tuple[int, int]]):
+    """The depth and the number of callers by the beginning of a line: a file has few different beginnings."""
+
+    deepest = 0
+
+    def __missing__(self, beginning: bytes) -> tuple[int, int]:
+        depth = beginning.index(b"n")
+        read = min(depth, _TOO_DEEP), int(beginning[depth + 1 :])
+        self.deepest = max(self.deepest, read[0])
+        if len(self) < _BEGINNINGS_KEPT and depth < _DEPTH_KEPT:
+            self[beginning] = read
+        return read
+
+
 class _Tree:
-    """The columns of one tree, and the last node at each depth; only the root of a tree that is not wanted."""
+    """The columns of one tree, and the last line at each depth; only the root of a tree that is not wanted.
+
+    Which callers a line lacks is known when the next line at its depth, or the end, is read.
+    """
 
     def __init__(self, number: int, start_offset: int, *, is_wanted: bool) -> None:
         self.number = number
@@ -204,43 +225,60 @@ class _Tree:
         self.parents = array("i")
         self.frame_indexes = array("i")
         self.node_bytes = array("q")
-        self.child_counts = array("i")
-        self._path = [-1]
+        # The parent of a line at each depth, how many of its callers are missing, and their bytes.
+        self._path, self._missing, self._rest = [-1], [0], [0]
+        self._most_missing = self._least_missing = 0
+        self._is_balanced = True
 
-    def add(self, parts: Sequence[bytes], labels: dict[bytes, int]) -> None:
-        """Add lines to the tree: four parts each, with an empty one before it, as `_NODE.split` has them."""
-        indents, children, amounts, names = (parts[place::5] for place in range(1, 5))
+    def add(self, parts: Sequence[bytes], beginnings: _Beginnings, labels: dict[bytes, int]) -> None:
+        """Add lines to the tree: three parts each, with an empty one before it, as `_NODE.split` has them."""
+        steps = list(map(beginnings.__getitem__, parts[1::4]))
+        amounts = list(map(int, parts[2::4]))
         # An array takes a list faster than an iterator.
-        self.child_counts.fromlist(list(map(int, children)))
-        self.node_bytes.fromlist(list(map(int, amounts)))
-        self.frame_indexes.fromlist(list(map(labels.__getitem__, names)))
-        depths = list(map(len, indents))
-        path, parents = self._path, list[int]()
-        # A line that is too deep gets the parent -1: the numbers of children reveal it at the end.
-        path.extend(repeat(-1, max(depths) + 2 - len(path)))
+        self.frame_indexes.fromlist(list(map(labels.__getitem__, parts[3::4])))
+        self.node_bytes.fromlist(amounts)
+        path, missing, rest, parents = self._path, self._missing, self._rest, list[int]()
+        # A line that is too deep gets the parent -1.
+        more = beginnings.deepest + 2 - len(path)
+        for column, none in ((path, -1), (missing, 0), (rest, 0)):
+            column.extend(repeat(none, more))
         append = parents.append
-        for node, depth in enumerate(depths, len(self.parents)):
+        for node, ((depth, callers), amount) in enumerate(zip(steps, amounts, strict=True), len(self.parents)):
             append(path[depth])
-            path[depth + 1] = node
+            missing[depth] -= 1
+            rest[depth] -= amount
+            depth += 1  # noqa: PLW2901 # that of its callers
+            if missing[depth] or rest[depth]:
+                self._note_missing(missing[depth])
+            path[depth] = node
+            missing[depth] = callers
+            rest[depth] = amount if callers else 0
         self.parents.fromlist(parents)
+
+    def _note_missing(self, missing: int) -> None:
+        """Note that a line has not its callers, or not their bytes."""
+        self._most_missing = max(self._most_missing, missing)
+        self._least_missing = min(self._least_missing, missing)
+        self._is_balanced = False
 
     def faults(self) -> _Faults:
         """Check the tree: it has one root, and each line has its number of callers, which add up to its bytes."""
-        if not self.is_wanted:
+        if not self.is_wanted or not self.parents:
             return _Faults(is_broken=not self.parents, is_cut=not self.parents)
-        missing, rest = self.child_counts.tolist(), self.node_bytes.tolist()
-        for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
-            missing[parent] -= 1
-            rest[parent] -= amount
-        # A misplaced line is a child of -1, like the root.
-        if self.parents.count(-1) != 1 or any(missing):
-            return _Faults(is_broken=True, is_cut=max(missing, default=1) > 0)
-        if not any(compress(rest, self.child_counts)):
+        for node, missing, rest_bytes in zip(self._path, self._missing, self._rest, strict=True):
+            if node >= 0 and (missing or rest_bytes):
+                self._note_missing(missing)
+        if self.parents.count(-1) != 1 or self._most_missing or self._least_missing:
+            return _Faults(is_broken=True, is_cut=self._most_missing > 0)
+        if self._is_balanced:
             return _Faults()
+        rest = self.node_bytes.tolist()
+        for parent, amount in zip(islice(self.parents, 1, None), islice(self.node_bytes, 1, None), strict=True):
+            rest[parent] -= amount
         # Amounts that are counted several times may exceed the largest amount.
         if sum(map(abs, rest)) > MOST_AMOUNT:
             return _Faults(is_broken=True)
-        node = next(node for node, amount in enumerate(rest) if amount and self.child_counts[node])
+        node = next(node for node in sorted({*self.parents[1:]}) if rest[node])
         return _Faults(unbalanced=_Unbalanced(node, self.node_bytes[node] - rest[node], self.node_bytes[node]))
 
 
@@ -253,6 +291,7 @@ class _Reader:
         # The index of each label among the frames: the snapshots of a long run repeat few labels very often.
         self._labels = defaultdict[bytes, int](count().__next__)
         self._label_bytes = 0
+        self._beginnings = _Beginnings()
         self._heads: list[tuple[HeapSnapshot, _Tree | None]] = []
         self._tree: _Tree | None = None
         self._header: tuple[str | None, str, str] | None = None
@@ -318,7 +357,7 @@ class _Reader:
         if text.startswith(b"#", position) or end <= position:
             return position
         parts = _NODE.split(text[position:end])
-        if any(parts[::5]):
+        if any(parts[::4]):
             # Another line stands between these.
             end = position
             while line := _NODE.match(text, end):
@@ -326,9 +365,9 @@ class _Reader:
             parts = _NODE.split(text[position:end])
         if len(parts) > 1:
             label_count = len(self._labels)
-            tree.add(parts, self._labels)
+            tree.add(parts, self._beginnings, self._labels)
             self._label_bytes += sum(map(len, islice(reversed(self._labels), len(self._labels) - label_count)))
-            self._node_count += len(parts) // 5
+            self._node_count += len(parts) // 4
             self._check_bounds(tree)
         return end
 
@@ -345,11 +384,11 @@ class _Reader:
         """Add the root of a tree, and skip its other lines; return where the next part begins."""
         if not tree.parents:
             root = _NODE.match(text, position)
-            if root is None or root[1]:
+            if root is None or root[1].startswith(b" "):
                 return position
             tree.parents.append(-1)
-            tree.node_bytes.append(int(root[3]))
-            self._add_label_of_root(tree, root[4])
+            tree.node_bytes.append(int(root[2]))
+            self._add_label_of_root(tree, root[3])
             position = root.end()
         if text.startswith((b"#", b"desc:", b"cmd:"), position):
             return position
