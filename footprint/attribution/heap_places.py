@@ -212,8 +212,8 @@ def _named(binary: Binary, wanted: Collection[str], *, is_demangled: bool) -> li
     """
     functions = []
     with suppress(InputError):
-        for name, vaddr, size_bytes in binary.functions.extents():
-            # Most names of a file are of no call.
+        # Most names of a file are of no call.
+        for name, vaddr, size_bytes in binary.functions.extents(None if is_demangled else wanted):
             if not is_demangled and name not in wanted and "@" not in name:
                 continue
             if name.startswith(("_Z", "_R")) == is_demangled:

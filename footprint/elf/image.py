@@ -7,7 +7,7 @@ Source: System V ABI, chapters 4 and 5 (ELF-64 object file format 1.5; gABI draf
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, islice, repeat
 from mmap import MADV_DONTNEED, mmap
@@ -373,6 +373,12 @@ class StringTable:
             self._left_bytes -= name_bytes
             names = map(whole.__getitem__, map(slice, some, ends))
             yield from map(bytes.decode, names, repeat("utf-8"), repeat("surrogateescape"))
+
+    def beginnings(self, starts: Sequence[int], size_bytes: int) -> Iterator[bytes]:
+        """Yield so many bytes of the names at some offsets, and of what follows shorter ones: none is decoded."""
+        whole = bytes(self._table)
+        release_pages(self._table)
+        return map(whole.__getitem__, map(slice, starts, map(add, starts, repeat(size_bytes))))
 
     def end(self, start: int) -> int:
         """Return the offset of the zero byte that ends the name at an offset."""

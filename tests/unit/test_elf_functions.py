@@ -69,6 +69,16 @@ def test_names_are_the_same_however_many_are_read_at_once(count: int, monkeypatc
         assert [name for name, _, _ in result.extents()] == names
 
 
+def test_functions_with_the_first_letters_of_a_word_are_read_alone() -> None:
+    result = functions(*[sym(name, 8 * place, 8) for place, name in enumerate(("far", "main", "fan@@V2", "f", ""))])
+    assert [[name for name, _, _ in result.extents(words)] for words in (["fan"], ["main", "fan"], ["f"], [])] == [
+        ["fan@@V2"],
+        ["main", "fan@@V2"],
+        ["far", "fan@@V2", "f"],
+        [],
+    ]
+
+
 def test_a_function_without_a_size_reaches_to_the_next() -> None:
     found = functions(sym("start", 0, 0), sym("next", 0x20, 4))
     assert [name_at(found, vaddr) for vaddr in (0x1000, 0x101F, 0x1020, 0x1024)] == ["start", "start", "next", None]

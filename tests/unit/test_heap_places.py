@@ -18,7 +18,7 @@ def program(*functions: tuple[str, int, int]) -> Binary:
     """Return a file with these functions: name, vaddr, size."""
     load = SimpleNamespace(vaddr=0x1000, memory_bytes=0x8000, flags=1)
     image = SimpleNamespace(type=ET_DYN, loads=(load,), machine=0)
-    return Binary("/p", cast("Any", image), cast("Any", SimpleNamespace(extents=lambda: functions)))
+    return Binary("/p", cast("Any", image), cast("Any", SimpleNamespace(extents=lambda _words: functions)))
 
 
 def frames(**offsets: tuple[int, ...]) -> list[Frame]:
