@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from itertools import compress
+from itertools import compress, count
 from struct import Struct, error
 from sys import byteorder
 from typing import Final
@@ -52,9 +52,10 @@ class Functions:
     @cached_property
     def _unsorted(self) -> list[int]:
         """The indexes of the functions in the order of the table."""
-        table, kinds = self._table, self._table.kinds
-        undefined = {kind for kind in set(kinds) if fields_of_kind(table.image, kind)[2] == abi.SHN_UNDEF}
-        return [index for index in table.of_types(_FUNCTION_TYPES) if kinds[index] not in undefined]
+        kinds = self._table.kinds
+        fields = {kind: fields_of_kind(self._table.image, kind) for kind in set(kinds)}
+        functions = {k for k, (info, _, n) in fields.items() if info & 15 in _FUNCTION_TYPES and n != abi.SHN_UNDEF}
+        return list(compress(count(), map(functions.__contains__, kinds)))
 
     @cached_property
     def _indexes(self) -> list[int]:
