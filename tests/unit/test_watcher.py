@@ -581,6 +581,60 @@ def test_a_process_whose_main_thread_ends_goes_on_with_the_others(machine: Machi
     assert watcher.timeline.ended[1].lived_ms(0) == 90 + 3000
 
 
+@pytest.mark.parametrize("turn_count", [1, 2, 3])
+def test_a_process_goes_on_whose_main_thread_ends_since_another_one_executes_a_program(
+    machine: Machine, turn_count: int
+) -> None:
+    machine.processes[100] = server = Process(stack_addr=7)
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    # The kernel gives the PID and the start of the main thread to the thread that executes a program.
+    events: list[Forked | Executed | Exited | TaskEnd]
+    events = [Exited(100, 0), TaskEnd(100, 100, 1, "work", MIB, 0), Executed(100)]
+    server.name, server.stack_addr = b"server", 8
+    for second, part in enumerate({1: [events], 2: [events[:2], events[2:]], 3: [[one] for one in events]}[turn_count]):
+        machine.events = list(part)
+        watcher.tick(1 + second)
+    server.private_bytes = 60 * MIB
+    watcher.tick(5)
+    assert watcher.pids == (100,)
+    assert watcher.timeline.last_cost_bytes == 60 * MIB + 16 * KIB
+    assert [one.came.command for one in watcher.timeline.alive.values()] == ["server"]
+    del machine.processes[100]
+    machine.events = [Exited(100, 0), TaskEnd(100, 100, 1, "server", 70 * MIB, 0)]
+    watcher.tick(6)
+    assert peaks(watcher) == [(100, "server", 70)]
+
+
+def test_a_child_whose_main_thread_ends_in_the_turn_of_its_fork_is_measured(machine: Machine) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(
+        start_ticks=7, parent_pid=100, state="Z", thread_count=2, private_bytes=60 * MIB, name=b"worker"
+    )
+    machine.events = [Forked(100, 200), Exited(200, 0), TaskEnd(200, 200, 100, "worker", MIB, 0)]
+    watcher.tick(1)
+    watcher.tick(2)
+    assert watcher.pids == (100, 200)
+    assert life(machine)[1:] == [(2, 200, "worker")]
+
+
+def test_a_child_of_which_another_thread_executes_a_program_in_the_turn_of_its_fork_is_measured(
+    machine: Machine,
+) -> None:
+    machine.processes[100] = Process()
+    watcher = machine.watcher(has_events=True)
+    watcher.tick(0)
+    machine.processes[200] = Process(start_ticks=7, parent_pid=100, name=b"worker")
+    end = TaskEnd(200, 200, 100, "starter", MIB, 0)
+    machine.events = [Forked(100, 200), Executed(200), Exited(200, 0), Executed(200), end]
+    watcher.tick(1)
+    watcher.tick(2)
+    assert watcher.pids == (100, 200)
+    assert watcher.timeline.process_count == 2
+
+
 def test_forks_of_a_single_process_are_not_watched(machine: Machine) -> None:
     machine.processes[100] = Process()
     watcher = machine.watcher(has_events=True, has_children=False)

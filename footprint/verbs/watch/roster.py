@@ -118,8 +118,10 @@ class Roster:
 
     def add(self, pid: int, parent_pid: int | None, ms: int, *, has_ended: bool = False) -> Iterator[Came | Ended]:
         """Add a process, unless it is a member; one that has ended by now is named at its end."""
-        # A later process may have its PID by now.
-        stat = None if has_ended else read_stat(pid)
+        stat = read_stat(pid)
+        if has_ended and not _has_only_other_threads(stat):
+            # A later process may have its PID by now.
+            stat = None
         # One that is listed at its exit, or is gone by now, is what its events say.
         is_ended = stat is None or (stat.is_dead and stat.thread_count < 2)
         if pid == os.getpid() or (is_ended and parent_pid is None):
@@ -238,6 +240,9 @@ class Roster:
         # A later process may have its PID by now.
         is_there = (member is not None or self._name is not None) and not self._coming_ends[pid]
         stat = read_stat(pid) if is_there else None
+        if stat is not None:
+            # What has ended was its main thread.
+            self._ends.pop(pid, None)
         if stat is None:
             if member is not None:
                 # It was seen as a copy of its parent, and has ended: its end has the name of its last program.
@@ -250,12 +255,12 @@ class Roster:
             yield from self.add(pid, stat.parent_pid, ms)
 
     def _on_task_end(self, end: TaskEnd, ms: int) -> Iterator[Came | Ended]:
-        if end.pid in self.members and self._has_live_threads(end.pid):
+        if end.pid in self.members and self._goes_on(end.pid):
             seen = self._end_of(end.pid)
             seen.end, seen.ms = end, ms
         elif end.pid in self.members:
             yield from self._finish(end.pid, ms, end)
-        elif self._name is not None and end.name == self._name:
+        elif self._name is not None and end.name == self._name and not _has_only_other_threads(read_stat(end.pid)):
             # It came and ended between two looks.
             self._last_number += 1
             self.seen_count += 1
@@ -268,10 +273,12 @@ class Roster:
         is_there = member is not None and stat is not None and member.start_ticks in {None, stat.start_ticks}
         return stat if is_there else None
 
-    def _has_live_threads(self, pid: int) -> bool:
-        """Return whether a member goes on whose main thread has ended (pthread_exit)."""
+    def _goes_on(self, pid: int) -> bool:
+        """Return whether a member is there whose main thread has ended: by pthread_exit, or another thread's exec."""
         stat = self._stat_of(pid)
-        return stat is not None and stat.is_dead and stat.thread_count > 1
+        if stat is None or stat.is_dead:
+            return _has_only_other_threads(stat)
+        return self.members[pid].start_ticks is not None
 
     def _end_of(self, pid: int) -> _SeenEnd:
         end = self._ends.get(pid)
@@ -283,7 +290,7 @@ class Roster:
     def _ended(self, ms: int) -> Iterator[Came | Ended]:
         """Remove those that have ended; what taskstats says of them may come a turn later."""
         for pid, seen in list(self._ends.items()):
-            if seen.turn != self._turn and not self._has_live_threads(pid):
+            if seen.turn != self._turn and not self._goes_on(pid):
                 yield from self._finish(pid, ms)
 
     def _finish(self, pid: int, ms: int, end: TaskEnd | None = None) -> Iterator[Came | Ended]:
@@ -297,10 +304,16 @@ class Roster:
             yield from self.end(pid, ms, end.peak_resident_bytes, "taskstats", end.status, end)
 
 
+def _has_only_other_threads(stat: Stat | None) -> bool:
+    """Return whether a process has threads that live, and its main thread has ended (pthread_exit)."""
+    return stat is not None and stat.is_dead and stat.thread_count > 1
+
+
 def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple[list[_Event], list[TaskEnd]]:
     """Put what taskstats says of processes behind the events of their ends: a PID may be given several times in a turn.
 
-    The kernel reports to taskstats first. Its reports are read last, so that some may be there without the event.
+    The kernel reports to taskstats first. Its reports are read last, so that some may be there without the event. A
+    program that another thread than the main one executes gets the PID: the end of the main thread is left out then.
 
     Args:
         unread: The events as they were read.
@@ -308,6 +321,8 @@ def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple
 
     Returns:
         The events in their order, and the reports whose events are still to come.
+
+    Source: execve(2), "Effect on process attributes".
     """
     reports: dict[int, list[TaskEnd]] = {}
     for event in (*early, *unread):
@@ -315,11 +330,21 @@ def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple
         if isinstance(event, TaskEnd) and event.group_pid in {0, event.pid}:
             reports.setdefault(event.pid, []).append(event)
     events: list[_Event] = []
+    last_ends: dict[int, tuple[_Event, ...]] = {}
+    of_main_threads: set[int] = set()
     for event in unread:
-        if not isinstance(event, TaskEnd):
-            events.append(event)
-        if isinstance(event, Exited) and reports.get(event.pid):
-            events.append(reports[event.pid].pop(0))
+        if isinstance(event, TaskEnd):
+            continue
+        if isinstance(event, Exited):
+            last_ends[event.pid] = (event, *(reports.get(event.pid) or ())[:1])
+            del reports.get(event.pid, [])[:1]
+            events += last_ends[event.pid]
+            continue
+        ends = last_ends.pop(event.pid, ())
+        if isinstance(event, Executed):
+            of_main_threads.update(map(id, ends))
+        events.append(event)
+    events = [event for event in events if id(event) not in of_main_threads]
     return events, [report for left in reports.values() for report in left]
 
 
