@@ -200,12 +200,9 @@ class _Faults(NamedTuple):
 class _Beginnings(dict[bytes, tuple[int, int]]):
     """The depth and the number of callers by the beginning of a line: a file has few different beginnings."""
 
-    deepest = 0
-
     def __missing__(self, beginning: bytes) -> tuple[int, int]:
         depth = beginning.index(b"n")
         read = min(depth, _TOO_DEEP), int(beginning[depth + 1 :])
-        self.deepest = max(self.deepest, read[0])
         if len(self) < _BEGINNINGS_KEPT and depth < _DEPTH_KEPT:
             self[beginning] = read
         return read
@@ -239,7 +236,7 @@ class _Tree:
         self.node_bytes.fromlist(amounts)
         path, missing, rest, parents = self._path, self._missing, self._rest, list[int]()
         # A line that is too deep gets the parent -1.
-        more = beginnings.deepest + 2 - len(path)
+        more = max(steps)[0] + 2 - len(path)
         for column, none in ((path, -1), (missing, 0), (rest, 0)):
             column.extend(repeat(none, more))
         append = parents.append
@@ -268,6 +265,8 @@ class _Tree:
         for node, missing, rest_bytes in zip(self._path, self._missing, self._rest, strict=True):
             if node >= 0 and (missing or rest_bytes):
                 self._note_missing(missing)
+        # They are as long as the deepest line is indented, and a file may have many trees.
+        self._path, self._missing, self._rest = [], [], []
         if self.parents.count(-1) != 1 or self._most_missing or self._least_missing:
             return _Faults(is_broken=True, is_cut=self._most_missing > 0)
         if self._is_balanced:

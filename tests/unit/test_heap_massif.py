@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -314,6 +315,20 @@ def test_more_places_than_any_program_has_are_refused(bound: str, monkeypatch: p
     monkeypatch.setattr(f"footprint.heap.massif.{bound}", 4)
     with pytest.raises(InputError, match="by snapshot 1 it names more places than any program has"):
         read(TEXT)
+
+
+def test_a_deep_line_of_one_tree_takes_no_memory_for_all_others() -> None:
+    header, snapshot = TEXT[: TEXT.index(b"#---")], TEXT[TEXT.rindex(b"#-----------\nsnapshot") : TEXT.index(b"n2: ")]
+    trees = [b" " * (1 if number else 131_072) + b"n0: 330 0x1: f (a.c:1)\n" for number in range(60)]
+    text = header + b"".join([snapshot + b"n1: 330 all\n" + tree for tree in trees])
+    tracemalloc.start()
+    try:
+        profile = read_massif([text], "a text")
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(profile.snapshots) == 60
+    assert peak_bytes < 16 << 20
 
 
 def test_the_places_of_trees_that_are_passed_over_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
