@@ -12,6 +12,7 @@ Source: Linux Standard Base Core 5.0, chapter 10.6 (Exception Frames).
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import compress, count
 from struct import Struct, error
@@ -106,7 +107,11 @@ class Functions:
 
     def _beginning_like(self, words: Collection[str]) -> list[int]:
         """Return the indexes of the functions whose names have the first letters of a word."""
-        raw_words = [word.encode("utf-8", "surrogateescape") for word in words]
+        raw_words = []
+        for word in words:
+            # JSON can have halves of characters, of which no file has a name.
+            with suppress(UnicodeEncodeError):
+                raw_words.append(word.encode("utf-8", "surrogateescape"))
         size_bytes = min(_FIRST_BYTES, min(map(len, raw_words), default=0))
         wanted = {word[:size_bytes] for word in raw_words}
         offsets = list(map(self._table.name_offsets.__getitem__, self._unsorted))

@@ -79,6 +79,11 @@ def test_functions_with_the_first_letters_of_a_word_are_read_alone() -> None:
     ]
 
 
+def test_half_a_character_is_the_name_of_no_function() -> None:
+    result = functions(sym("far", 0, 8), sym("gr\udcfcn", 8, 8))
+    assert [name for name, _, _ in result.extents(["\ud800", "gr\udcfcn"])] == ["gr\udcfcn"]
+
+
 def test_a_function_without_a_size_reaches_to_the_next() -> None:
     found = functions(sym("start", 0, 0), sym("next", 0x20, 4))
     assert [name_at(found, vaddr) for vaddr in (0x1000, 0x101F, 0x1020, 0x1024)] == ["start", "start", "next", None]
