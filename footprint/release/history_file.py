@@ -157,7 +157,7 @@ def _opened(path: str, mode: str) -> Iterator[sqlite3.Connection]:
         raise InputError(path, f"it is not a history, or it is damaged: {error}") from error
     except MemoryError as error:
         # SQLite says so of a record that claims 4 GiB, whatever memory there is.
-        raise InputError(path, "it is not a history, or it is damaged: a record is larger than memory") from error
+        raise InputError(path, "it is damaged, or larger than the memory that is left") from error
     except (OSError, ValueError) as error:
         raise AccessError(path, cause_of(error)) from error
 

@@ -274,7 +274,7 @@ def test_a_record_that_claims_4_gib_is_damage_and_no_lack_of_memory(tmp_path: Pa
     first = min(page + int.from_bytes(data[at : at + 2]) for at in range(page + 8, page + 26, 2))
     data[first : first + len(record)] = record
     path.write_bytes(data)
-    with pytest.raises(InputError, match="it is not a history, or it is damaged"):
+    with pytest.raises(InputError, match="it is damaged, or larger than the memory that is left"):
         read_recordings(str(path))
 
 
