@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         has_ended = _fuzz_all(names, _end(args.inputs, args.seconds, len(names)))
     new = sorted(set(_findings()) - before)
-    for path in new:
+    for path, _ in new:
         print(_shown(path))  # noqa: T201 # the same
     return int(bool(new) or not has_ended)
 
@@ -74,8 +74,9 @@ def _shown(path: Path) -> str:
     return f"finding: {path}\n{cause.read_text() if cause.exists() else ''}base64 -d | xz -d: {packed}"
 
 
-def _findings() -> Iterator[Path]:
-    return (path for path in FOLDER.glob("*/*") if path.suffix != ".txt")
+def _findings() -> Iterator[tuple[Path, int]]:
+    """Yield each finding, and when it was written: one that comes again has the name that it had."""
+    return ((path, path.stat().st_mtime_ns) for path in FOLDER.glob("*/*") if path.suffix != ".txt")
 
 
 def _fuzz(name: str, end: str) -> int:
