@@ -69,6 +69,11 @@ class Stat(NamedTuple):
         return self.state in "ZX" and self.thread_count < 2
 
     @property
+    def has_only_other_threads(self) -> bool:
+        """Whether its main thread has ended, or is at its exit (pthread_exit), and there are others."""
+        return self.is_dead and self.thread_count > 1
+
+    @property
     def is_still(self) -> bool:
         """Whether it is stopped, traced or ended: it neither runs nor can be woken."""
         return self.state in _STILL

@@ -119,11 +119,11 @@ class Roster:
     def add(self, pid: int, parent_pid: int | None, ms: int, *, has_ended: bool = False) -> Iterator[Came | Ended]:
         """Add a process, unless it is a member; one that has ended by now is named at its end."""
         stat = read_stat(pid)
-        if has_ended and not _has_only_other_threads(stat):
+        if has_ended and stat is not None and not stat.has_only_other_threads:
             # A later process may have its PID by now.
             stat = None
         # One that is listed at its exit, or is gone by now, is what its events say.
-        is_ended = stat is None or (stat.is_dead and stat.thread_count < 2)
+        is_ended = stat is None or (stat.is_dead and not stat.has_only_other_threads)
         if pid == os.getpid() or (is_ended and parent_pid is None):
             return
         member = self.members.get(pid)
@@ -240,14 +240,13 @@ class Roster:
         # A later process may have its PID by now.
         is_there = (member is not None or self._name is not None) and not self._coming_ends[pid]
         stat = read_stat(pid) if is_there else None
-        if stat is not None:
-            # What has ended was its main thread.
-            self._ends.pop(pid, None)
         if stat is None:
             if member is not None:
                 # It was seen as a copy of its parent, and has ended: its end has the name of its last program.
                 self._unnamed.setdefault(pid, member.parent_pid)
             return
+        # What has ended was its main thread, if any.
+        self._ends.pop(pid, None)
         if member is not None and pid not in self._unnamed:
             self.members[pid] = member._replace(stack_addr=stat.stack_addr)
             yield Came(ms, member.number, pid, stat.parent_pid, _command(pid, stat.name))
@@ -260,7 +259,10 @@ class Roster:
             seen.end, seen.ms = end, ms
         elif end.pid in self.members:
             yield from self._finish(end.pid, ms, end)
-        elif self._name is not None and end.name == self._name and not _has_only_other_threads(read_stat(end.pid)):
+        elif self._name is not None and end.name == self._name:
+            stat = read_stat(end.pid)
+            if stat is not None and stat.has_only_other_threads:
+                return
             # It came and ended between two looks.
             self._last_number += 1
             self.seen_count += 1
@@ -277,7 +279,7 @@ class Roster:
         """Return whether a member is there whose main thread has ended: by pthread_exit, or another thread's exec."""
         stat = self._stat_of(pid)
         if stat is None or stat.is_dead:
-            return _has_only_other_threads(stat)
+            return stat is not None and stat.has_only_other_threads
         return self.members[pid].start_ticks is not None
 
     def _end_of(self, pid: int) -> _SeenEnd:
@@ -304,11 +306,6 @@ class Roster:
             yield from self.end(pid, ms, end.peak_resident_bytes, "taskstats", end.status, end)
 
 
-def _has_only_other_threads(stat: Stat | None) -> bool:
-    """Return whether a process has threads that live, and its main thread has ended (pthread_exit)."""
-    return stat is not None and stat.is_dead and stat.thread_count > 1
-
-
 def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple[list[_Event], list[TaskEnd]]:
     """Put what taskstats says of processes behind the events of their ends: a PID may be given several times in a turn.
 
@@ -333,17 +330,16 @@ def _with_task_ends(unread: Sequence[_Event], early: Sequence[TaskEnd]) -> tuple
     last_ends: dict[int, tuple[_Event, ...]] = {}
     of_main_threads: set[int] = set()
     for event in unread:
-        if isinstance(event, TaskEnd):
-            continue
         if isinstance(event, Exited):
-            last_ends[event.pid] = (event, *(reports.get(event.pid) or ())[:1])
-            del reports.get(event.pid, [])[:1]
+            waiting = reports.get(event.pid, [])
+            last_ends[event.pid] = (event, *waiting[:1])
+            del waiting[:1]
             events += last_ends[event.pid]
-            continue
-        ends = last_ends.pop(event.pid, ())
-        if isinstance(event, Executed):
-            of_main_threads.update(map(id, ends))
-        events.append(event)
+        elif not isinstance(event, TaskEnd):
+            ends = last_ends.pop(event.pid, ())
+            if isinstance(event, Executed):
+                of_main_threads.update(map(id, ends))
+            events.append(event)
     events = [event for event in events if id(event) not in of_main_threads]
     return events, [report for left in reports.values() for report in left]
 
