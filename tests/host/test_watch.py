@@ -213,6 +213,51 @@ def _check_many(series: Path, source: str) -> Timeline:
     return result
 
 
+# A child whose main thread ends, or whose other thread executes a program; what goes on takes 50 MiB.
+CHILD = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *hold(void *unused) {
+    volatile char *held = malloc(50 << 20);
+    for (long at = 0; at < 50 << 20; at += 4096) held[at] = 1;
+    sleep(2);
+    _exit(0);
+}
+static void *start(void *program) { execl(program, program, "hold", (char *)0); return 0; }
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (!strcmp(argv[1], "hold")) hold(0);
+    if (!fork()) {
+        int executes = !strcmp(argv[1], "exec");
+        pthread_create(&thread, 0, executes ? start : hold, argv[0]);
+        if (executes) pause();
+        pthread_exit(0);
+    }
+    return wait(0) < 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["events", "ptrace"])
+@pytest.mark.parametrize("kind", ["exit", "exec"])
+def test_a_child_goes_on_whose_main_thread_has_ended(kind: str, how: str, tmp_path: Path) -> None:
+    if how == "events" and not has_events():
+        pytest.skip("takes root: the process connector and taskstats")
+    source, program, series = tmp_path / "child.c", tmp_path / "child", tmp_path / "x.fps"
+    source.write_text(CHILD)
+    subprocess.run(["gcc", "-O0", "-pthread", str(source), "-o", str(program)], check=True)
+    words = ["--every", "100ms", "--", str(program), kind]
+    with watching(series, *words, has_events=how == "events") as watch:
+        assert watch.wait() == 0
+    timeline = replay(series)
+    assert timeline.process_count == 2
+    assert 50 * MIB <= timeline.peak_bytes < 53 * MIB
+    assert max(process.peak_resident_bytes or 0 for process in timeline.ended.values()) >= 50 * MIB
+
+
 def test_two_thousand_short_processes_are_seen_by_events(watched: dict[str, Path]) -> None:
     if not has_events():
         pytest.skip("takes root: the process connector and taskstats")

@@ -19,7 +19,7 @@ LONGEST_REPORT_MODULE_LINES = 80
 # A smaller one belongs into the one that uses it.
 LEAST_MODULE_LINES = 30
 # The size of the package. The aim is 65,000 lines, 600 classes, 400 modules.
-MOST_LINES = 92_955
+MOST_LINES = 92_963
 MOST_CLASSES = 884
 MOST_MODULES = 395
 # Commands are their options: a parameter a line, which cannot be split.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from footprint.errors import AccessError, Note
 from footprint.process.counters import parse_counters
 from footprint.process.launch import group_with_limits, watch_program
-from footprint.process.status import parse_status
+from footprint.process.status import parse_status, read_stat
 from footprint.series.records import GroupPeak
 from footprint.series.timeline import Timeline
 from footprint.text.command_line import shown_words
@@ -170,7 +170,7 @@ class _CommandWatch:
             with open(f"/proc/{pid}/status", "rb") as file:
                 text = file.read()
             counters = parse_counters(text)
-            if counters is None or f"\nTgid:\t{pid}\n".encode() not in text:
+            if counters is None or f"\nTgid:\t{pid}\n".encode() not in text or _has_live_threads(pid):
                 return
             for record in self.roster.add(pid, parse_status(text).parent_pid, ms):
                 self.watcher.on_member(record)
@@ -222,3 +222,10 @@ class _CommandWatch:
         with suppress(AccessError):
             return [pid for pid in descendants(self._adopter or self._root) if pid != os.getpid()]
         return []
+
+
+def _has_live_threads(pid: int) -> bool:
+    """Return whether threads go on where the main thread is at its exit: by pthread_exit, or another one's exec."""
+    threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    stats = [read_stat(pid, thread) for thread in threads if thread != pid]
+    return any(stat is not None and not stat.is_dead and not stat.is_killed for stat in stats)
